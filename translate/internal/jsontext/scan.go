@@ -1,0 +1,468 @@
+// Package jsontext is the JSON floor of the core: a scanner that validates a
+// text while it indexes it, looking at each byte once, and append-style
+// helpers that write JSON.
+//
+// The scanner copies nothing. A Doc is a flat list of nodes in the order of
+// the text; a Value is a position in that list. Strings that only pass
+// through are copied as spelled, by their span.
+package jsontext
+
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// Kind tells what a value is.
+type Kind uint8
+
+// The kinds of JSON values. The zero Kind belongs to the zero Value, which
+// stands for "not there".
+const (
+	Absent Kind = iota
+	Null
+	False
+	True
+	Number
+	String
+	Array
+	Object
+)
+
+// Slack is the number of zero bytes behind a text that let the scanner load
+// eight bytes anywhere in it and stop without looking for the end: zero is
+// not valid at any place of a JSON text.
+const Slack = 64
+
+// Reason says why a text was refused.
+type Reason uint8
+
+// The reasons of a refusal.
+const (
+	Syntax    Reason = iota + 1 // not JSON
+	NotUTF8                     // bytes that are not UTF-8
+	TooDeep                     // nested deeper than Limits.Depth
+	TooMany                     // more values than Limits.Values
+	TooLong                     // longer than spans can name (2 GiB)
+	Truncated                   // ends in the middle of a value
+)
+
+// Error is a refusal at a byte offset of the text.
+type Error struct {
+	Reason Reason
+	Offset int
+}
+
+// Limits bound what a text may cost.
+type Limits struct {
+	Depth  int // levels of nesting, at most 512
+	Values int // values, keys not counted
+}
+
+const depthMax = 512
+
+const (
+	flagEscaped = 1 << iota // the string has escapes
+	flagLone                // the string has half of a surrogate pair
+)
+
+// node is one value or key: its span in the text and the node behind its
+// subtree.
+type node struct {
+	start, end uint32
+	next       uint32
+	kind       Kind
+	flags      uint8
+}
+
+// Doc is an indexed JSON text. The zero Doc is ready; Scan may be called again
+// to index another text in the same memory.
+type Doc struct {
+	src   []byte // the text; Slack zero bytes stand behind it
+	nodes []node
+	lone  bool // some string has half of a surrogate pair
+}
+
+// Scan validates src and indexes it. The text must stay unchanged while the
+// Doc is in use. Scan reads up to Slack bytes behind src where its capacity
+// holds zeros there, and copies src otherwise.
+func (d *Doc) Scan(src []byte, lim Limits) *Error {
+	if len(src) > 1<<31-1-Slack {
+		return &Error{TooLong, 0}
+	}
+	d.src = withSlack(src)
+	d.nodes = d.nodes[:0]
+	d.lone = false
+	s := scanner{base: unsafe.Pointer(unsafe.SliceData(d.src)), nodes: d.nodes, values: lim.Values, depth: min(lim.Depth, depthMax)}
+	err := s.text(len(src))
+	d.nodes = s.nodes
+	d.lone = s.lone
+	if err != nil && err.Offset >= len(src) && err.Reason == Syntax {
+		err.Reason = Truncated
+		err.Offset = len(src)
+	}
+	return err
+}
+
+// withSlack returns src with zeros readable behind it.
+func withSlack(src []byte) []byte {
+	if cap(src)-len(src) >= Slack {
+		tail := src[len(src) : len(src)+Slack]
+		var or byte
+		for _, c := range tail {
+			or |= c
+		}
+		if or == 0 {
+			return src
+		}
+	}
+	padded := make([]byte, len(src)+Slack)
+	copy(padded, src)
+	return padded[:len(src)]
+}
+
+// Root is the value of the whole text.
+func (d *Doc) Root() Value { return Value{d, 0} }
+
+// scanner walks a text. All loads go through base without bounds checks: each
+// byte is looked at only after the one before it was found not to be the zero
+// that ends the text, and eight-byte loads stay within Slack.
+type scanner struct {
+	base   unsafe.Pointer
+	nodes  []node
+	values int // how many more values may come
+	depth  int // how deep the text may nest
+	lone   bool
+	open   [depthMax]uint32
+}
+
+func (s *scanner) at(i int) byte     { return *(*byte)(unsafe.Add(s.base, i)) }
+func (s *scanner) load(i int) uint64 { return *(*uint64)(unsafe.Add(s.base, i)) }
+
+func (s *scanner) space(i int) int {
+	for {
+		c := s.at(i)
+		if c > ' ' {
+			return i
+		}
+		if c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return i
+		}
+		i++
+	}
+}
+
+func syntax(i int) *Error { return &Error{Syntax, i} }
+
+// text scans one value and the white space around it.
+func (s *scanner) text(n int) *Error {
+	level := 0 // open containers
+	i := s.space(0)
+	for {
+		// A value begins at i.
+		if s.values--; s.values < 0 {
+			return &Error{TooMany, i}
+		}
+		self := uint32(len(s.nodes))
+		switch c := s.at(i); c {
+		case '"':
+			end, flags, err := s.str(i)
+			if err != nil {
+				return err
+			}
+			s.nodes = append(s.nodes, node{uint32(i), uint32(end), self + 1, String, flags})
+			i = end
+		case '{', '[':
+			kind, closer := Object, byte('}')
+			if c == '[' {
+				kind, closer = Array, ']'
+			}
+			if level == s.depth {
+				return &Error{TooDeep, i}
+			}
+			start := i
+			i = s.space(i + 1)
+			if s.at(i) == closer {
+				i++
+				s.nodes = append(s.nodes, node{uint32(start), uint32(i), self + 1, kind, 0})
+				break
+			}
+			s.nodes = append(s.nodes, node{uint32(start), 0, 0, kind, 0})
+			s.open[level] = self
+			level++
+			if c == '{' {
+				var err *Error
+				if i, err = s.key(i); err != nil {
+					return err
+				}
+			}
+			continue
+		default:
+			end, kind := s.scalar(i, c)
+			if kind == Absent {
+				return syntax(end)
+			}
+			s.nodes = append(s.nodes, node{uint32(i), uint32(end), self + 1, kind, 0})
+			i = end
+		}
+		// A value has ended at i: close what ends with it, or go to the next one.
+		for {
+			i = s.space(i)
+			if level == 0 {
+				if i != n {
+					return syntax(i)
+				}
+				return nil
+			}
+			c := s.at(i)
+			top := &s.nodes[s.open[level-1]]
+			if c == ',' {
+				i = s.space(i + 1)
+				if top.kind == Object {
+					var err *Error
+					if i, err = s.key(i); err != nil {
+						return err
+					}
+				}
+				break
+			}
+			if c != closers[top.kind] {
+				return syntax(i)
+			}
+			i++
+			top.end = uint32(i)
+			top.next = uint32(len(s.nodes))
+			level--
+		}
+	}
+}
+
+var closers = [Object + 1]byte{Array: ']', Object: '}'}
+
+// key scans a member's name and its colon, and returns where the value begins.
+func (s *scanner) key(i int) (int, *Error) {
+	if s.at(i) != '"' {
+		return 0, syntax(i)
+	}
+	end, flags, err := s.str(i)
+	if err != nil {
+		return 0, err
+	}
+	s.nodes = append(s.nodes, node{uint32(i), uint32(end), uint32(len(s.nodes)) + 1, String, flags})
+	i = s.space(end)
+	if s.at(i) != ':' {
+		return 0, syntax(i)
+	}
+	return s.space(i + 1), nil
+}
+
+// scalar scans a number or a literal that begins with c. An Absent kind means
+// that there is none; the offset then names the byte that is wrong.
+func (s *scanner) scalar(i int, c byte) (int, Kind) {
+	switch c {
+	case 't':
+		if uint32(s.load(i)) == 't'|'r'<<8|'u'<<16|'e'<<24 {
+			return i + 4, True
+		}
+	case 'f':
+		if s.load(i)&(1<<40-1) == 'f'|'a'<<8|'l'<<16|'s'<<24|'e'<<32 {
+			return i + 5, False
+		}
+	case 'n':
+		if uint32(s.load(i)) == 'n'|'u'<<8|'l'<<16|'l'<<24 {
+			return i + 4, Null
+		}
+	default:
+		return s.number(i)
+	}
+	// A literal that the text's end cut off counts as cut off, not as wrong.
+	for s.at(i) >= 'a' && s.at(i) <= 'z' {
+		i++
+	}
+	return i, Absent
+}
+
+func (s *scanner) digits(i int) int {
+	for s.at(i)-'0' <= 9 {
+		i++
+	}
+	return i
+}
+
+func (s *scanner) number(i int) (int, Kind) {
+	if s.at(i) == '-' {
+		i++
+	}
+	switch c := s.at(i); {
+	case c == '0':
+		i++
+	case c-'1' <= 8:
+		i = s.digits(i + 1)
+	default:
+		return i, Absent
+	}
+	if s.at(i) == '.' {
+		first := i + 1
+		if i = s.digits(first); i == first {
+			return i, Absent
+		}
+	}
+	if s.at(i)|0x20 == 'e' {
+		i++
+		if c := s.at(i); c == '+' || c == '-' {
+			i++
+		}
+		first := i
+		if i = s.digits(first); i == first {
+			return i, Absent
+		}
+	}
+	return i, Number
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// plain has a high bit set for each byte of w that ends a run of plain ASCII:
+// a quote, a backslash, a control byte or a byte of a longer character. Above
+// the first such byte the mask may have false bits.
+func plain(w uint64) uint64 {
+	quote := w ^ (ones * '"')
+	slash := w ^ (ones * '\\')
+	return ((quote - ones) | (slash - ones) | (w - ones*0x20) | w) & highs
+}
+
+// str scans the string whose quote stands at i and returns the offset behind
+// its closing quote.
+func (s *scanner) str(i int) (int, uint8, *Error) {
+	i++
+	var flags uint8
+	for {
+		m := plain(s.load(i))
+		if m == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(m) >> 3
+		switch c := s.at(i); {
+		case c == '"':
+			return i + 1, flags, nil
+		case c == '\\':
+			end, lone := s.escape(i)
+			if end < 0 {
+				return 0, 0, syntax(-end)
+			}
+			flags |= flagEscaped
+			if lone {
+				flags |= flagLone
+				s.lone = true
+			}
+			i = end
+		case c < 0x20:
+			return 0, 0, syntax(i)
+		case c < 0x80: // a false bit of plain cannot be the first; kept for safety
+			i++
+		default:
+			end := s.runes(i)
+			if end < 0 {
+				return 0, 0, &Error{NotUTF8, -end}
+			}
+			i = end
+		}
+	}
+}
+
+// runes skips characters of two to four bytes from i on, and returns the offset
+// of the next ASCII byte, or the negative offset of a byte that is not UTF-8.
+func (s *scanner) runes(i int) int {
+	for {
+		c := s.at(i)
+		if c < 0x80 {
+			return i
+		}
+		n := runeLen(c, s.at(i+1))
+		if n == 0 {
+			return -i
+		}
+		for k := 2; k < n; k++ {
+			if s.at(i+k)&0xC0 != 0x80 {
+				return -i
+			}
+		}
+		i += n
+	}
+}
+
+// runeLen is the length of a character that begins with the bytes c and c1
+// (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF), or 0.
+func runeLen(c, c1 byte) int {
+	switch {
+	case c1&0xC0 != 0x80:
+		return 0
+	case c >= 0xC2 && c <= 0xDF:
+		return 2
+	case c == 0xE0 && c1 < 0xA0, c == 0xED && c1 > 0x9F:
+		return 0
+	case c >= 0xE0 && c <= 0xEF:
+		return 3
+	case c == 0xF0 && c1 < 0x90, c == 0xF4 && c1 > 0x8F:
+		return 0
+	case c >= 0xF0 && c <= 0xF4:
+		return 4
+	}
+	return 0
+}
+
+// escape skips the escape whose backslash stands at i, a surrogate pair as one.
+// It returns the negative offset of the byte that is wrong, and whether half of
+// a pair was found.
+func (s *scanner) escape(i int) (end int, lone bool) {
+	switch s.at(i + 1) {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2, false
+	case 'u':
+	default:
+		return -(i + 1), false
+	}
+	unit, bad := s.unit(i + 2)
+	if bad != 0 {
+		return -bad, false
+	}
+	if unit&0xF800 != 0xD800 {
+		return i + 6, false
+	}
+	if unit < 0xDC00 && s.at(i+6) == '\\' && s.at(i+7) == 'u' {
+		low, bad := s.unit(i + 8)
+		if bad != 0 {
+			return -bad, false
+		}
+		if low&0xFC00 == 0xDC00 {
+			return i + 12, false
+		}
+	}
+	return i + 6, true
+}
+
+// unit reads four hexadecimal digits; bad is the offset of the first byte that
+// is none.
+func (s *scanner) unit(i int) (unit uint32, bad int) {
+	for k := i; k < i+4; k++ {
+		h := hexValue(s.at(k))
+		if h > 15 {
+			return 0, k
+		}
+		unit = unit<<4 | uint32(h)
+	}
+	return unit, 0
+}
+
+func hexValue(c byte) byte {
+	switch {
+	case c-'0' <= 9:
+		return c - '0'
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10
+	}
+	return 0xFF
+}

@@ -1,0 +1,168 @@
+package jsontext
+
+import "unicode/utf8"
+
+// AppendDecoded appends the text of a string's spelling (without quotes).
+// Half of a surrogate pair becomes U+FFFD (decision 8). The spelling must have
+// passed Scan.
+func AppendDecoded(dst, inner []byte) []byte {
+	for i := 0; i < len(inner); {
+		k := i
+		for k < len(inner) && inner[k] != '\\' {
+			k++
+		}
+		dst = append(dst, inner[i:k]...)
+		if k == len(inner) {
+			break
+		}
+		r, n := decodeEscape(inner[k:])
+		dst = utf8.AppendRune(dst, r)
+		i = k + n
+	}
+	return dst
+}
+
+// decodeEscape reads the escape at the front of b, a surrogate pair as one
+// character.
+func decodeEscape(b []byte) (r rune, n int) {
+	if len(b) < 2 {
+		return utf8.RuneError, len(b)
+	}
+	switch b[1] {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+	default:
+		return rune(b[1]), 2
+	}
+	unit := hex4(b[2:])
+	if unit < 0 {
+		return utf8.RuneError, 2
+	}
+	if unit&0xF800 != 0xD800 {
+		return unit, 6
+	}
+	if unit < 0xDC00 && len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+		if low := hex4(b[8:]); low&^0x3FF == 0xDC00 {
+			return (unit-0xD800)<<10 + (low - 0xDC00) + 0x10000, 12
+		}
+	}
+	return utf8.RuneError, 6
+}
+
+func hex4(b []byte) rune {
+	if len(b) < 4 {
+		return -1
+	}
+	var r rune
+	for _, c := range b[:4] {
+		h := hexValue(c)
+		if h > 15 {
+			return -1
+		}
+		r = r<<4 | rune(h)
+	}
+	return r
+}
+
+// AppendMended appends a span of JSON text as spelled, but with each half of a
+// surrogate pair replaced by U+FFFD, written as \ufffd (decision 8). Backslashes
+// stand only inside strings, so the span may be any value.
+func AppendMended(dst, span []byte) []byte {
+	start := 0
+	for i := 0; i < len(span); {
+		if span[i] != '\\' {
+			i++
+			continue
+		}
+		r, n := decodeEscape(span[i:])
+		if r == utf8.RuneError && n == 6 && hex4(span[i+2:]) != utf8.RuneError {
+			dst = append(dst, span[start:i]...)
+			dst = append(dst, `\ufffd`...)
+			start = i + 6
+		}
+		i += n
+	}
+	return append(dst, span[start:]...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendQuoted appends text as a JSON string, quotes included. Only what JSON
+// demands is escaped; bytes that are not UTF-8 become U+FFFD.
+func AppendQuoted[T string | []byte](dst []byte, text T) []byte {
+	dst = append(dst, '"')
+	dst = AppendEscaped(dst, text)
+	return append(dst, '"')
+}
+
+// AppendEscaped is AppendQuoted without the quotes.
+func AppendEscaped[T string | []byte](dst []byte, text T) []byte {
+	start := 0
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c >= 0x20 && c < 0x80 && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		if c >= 0x80 {
+			n := validRune(text, i)
+			if n > 0 {
+				i += n
+				continue
+			}
+			dst = append(dst, text[start:i]...)
+			dst = append(dst, "\uFFFD"...)
+			i++
+			start = i
+			continue
+		}
+		dst = append(dst, text[start:i]...)
+		dst = appendEscape(dst, c)
+		i++
+		start = i
+	}
+	return append(dst, text[start:]...)
+}
+
+func validRune[T string | []byte](text T, i int) int {
+	if i+1 >= len(text) {
+		return 0
+	}
+	n := runeLen(text[i], text[i+1])
+	if n == 0 || i+n > len(text) {
+		return 0
+	}
+	for k := i + 2; k < i+n; k++ {
+		if text[k]&0xC0 != 0x80 {
+			return 0
+		}
+	}
+	return n
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
