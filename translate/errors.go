@@ -18,3 +18,15 @@ type Error struct {
 
 // Error makes *Error usable as an error in tests and logs of the host.
 func (e *Error) Error() string { return e.Message }
+
+// modelNotFound is the contract's 404 with the name that the client sent
+// (decision 39).
+func modelNotFound(name string) *Error {
+	return &Error{
+		Status:  404,
+		Message: "The model `" + name + "` does not exist or you do not have access to it.",
+		Type:    "invalid_request_error",
+		Param:   "model",
+		Code:    "model_not_found",
+	}
+}

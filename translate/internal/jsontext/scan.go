@@ -80,6 +80,8 @@ type Doc struct {
 	src   []byte // the text; Slack zero bytes stand behind it
 	nodes []node
 	lone  bool // some string has half of a surrogate pair
+
+	values int // how many values there are, keys not counted
 }
 
 // Scan validates src and indexes it. The text must stay unchanged while the
@@ -96,6 +98,7 @@ func (d *Doc) Scan(src []byte, lim Limits) *Error {
 	err := s.text(len(src))
 	d.nodes = s.nodes
 	d.lone = s.lone
+	d.values = lim.Values - s.values
 	if err != nil && err.Offset >= len(src) && err.Reason == Syntax {
 		err.Reason = Truncated
 		err.Offset = len(src)
@@ -119,6 +122,9 @@ func withSlack(src []byte) []byte {
 	copy(padded, src)
 	return padded[:len(src)]
 }
+
+// Values counts the values of the text, keys not among them.
+func (d *Doc) Values() int { return d.values }
 
 // Root is the value of the whole text.
 func (d *Doc) Root() Value { return Value{d, 0} }

@@ -15,16 +15,17 @@ func AppendDecoded(dst, inner []byte) []byte {
 		if k == len(inner) {
 			break
 		}
-		r, n := decodeEscape(inner[k:])
+		r, n := DecodeEscape(inner[k:])
 		dst = utf8.AppendRune(dst, r)
 		i = k + n
 	}
 	return dst
 }
 
-// decodeEscape reads the escape at the front of b, a surrogate pair as one
-// character.
-func decodeEscape(b []byte) (r rune, n int) {
+// DecodeEscape reads the escape at the front of b, a surrogate pair as one
+// character, half of a pair as U+FFFD. It returns the character and the length
+// of its spelling.
+func DecodeEscape(b []byte) (r rune, n int) {
 	if len(b) < 2 {
 		return utf8.RuneError, len(b)
 	}
@@ -83,7 +84,7 @@ func AppendMended(dst, span []byte) []byte {
 			i++
 			continue
 		}
-		r, n := decodeEscape(span[i:])
+		r, n := DecodeEscape(span[i:])
 		if r == utf8.RuneError && n == 6 && hex4(span[i+2:]) != utf8.RuneError {
 			dst = append(dst, span[start:i]...)
 			dst = append(dst, `\ufffd`...)

@@ -1,0 +1,174 @@
+package translate
+
+import (
+	"strconv"
+	"strings"
+
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
+
+// Fetch is an image that must be downloaded before the request can go up.
+type Fetch struct {
+	// URL as the client sent it, http or https.
+	URL string
+	// Path names the part in error texts: messages[0].content[2].image_url.url.
+	Path string
+}
+
+// imageTypes are the types that the upstream takes (contract, "Images and PDFs").
+var imageTypes = [...]string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+const pdfType = "application/pdf"
+
+// image reads an image_url part's image_url (decisions 24 and 25).
+func (c *conversation) image(v jsontext.Value, b *block) *fault {
+	var m [1]jsontext.Value
+	if !v.Sent() {
+		return bad("is required").in("image_url")
+	}
+	if f := subobject(v, []string{"url"}, m[:]); f != nil {
+		return f.in("image_url")
+	}
+	if f := c.imageURL(m[0], b); f != nil {
+		return f.in("url").in("image_url")
+	}
+	return nil
+}
+
+func (c *conversation) imageURL(v jsontext.Value, b *block) *fault {
+	if v.Kind() != jsontext.String {
+		return bad("must be a string")
+	}
+	b.kind = imageBlock
+	url := v.Bytes()
+	switch {
+	case hasPrefixFold(url, "data:"):
+	case hasPrefixFold(url, "http://"), hasPrefixFold(url, "https://"):
+		return c.fetch(string(url), b)
+	default:
+		return bad("must be a base64 data URL or an http(s) URL")
+	}
+	declared, data, f := dataURL(url)
+	if f != nil {
+		return f
+	}
+	if declared == "image/jpg" {
+		declared = "image/jpeg"
+	}
+	for _, t := range imageTypes {
+		if declared == t {
+			b.media = t
+		}
+	}
+	if b.media == "" {
+		return bad("must be of type image/jpeg, image/png, image/gif or image/webp")
+	}
+	seen := sniff(data)
+	switch {
+	case seen == pdfType:
+		return bad("is a PDF; send it in a file part")
+	case seen != "":
+		b.media = seen
+	}
+	b.body = data
+	return nil
+}
+
+// fetch notes an image that must be downloaded.
+func (c *conversation) fetch(url string, b *block) *fault {
+	if len(c.request.fetches) == imageURLsMax {
+		return bad("a request may have at most " + strconv.Itoa(imageURLsMax) + " image URLs")
+	}
+	path := "messages[" + strconv.Itoa(c.index) + "].content[" + strconv.Itoa(c.partIndex) + "].image_url.url"
+	c.request.fetches = append(c.request.fetches, Fetch{URL: url, Path: path})
+	b.fetch = int32(len(c.request.fetches))
+	return nil
+}
+
+// readFile reads a file part's file: a PDF as file_data.
+func readFile(v jsontext.Value, b *block) *fault {
+	if !v.Sent() {
+		return bad("is required").in("file")
+	}
+	var m [2]jsontext.Value
+	if f := subobject(v, []string{"file_data", "file_id"}, m[:]); f != nil {
+		return f.in("file")
+	}
+	if m[1].Sent() {
+		return bad("send the PDF as file_data (a base64 data URL); file_id is not supported").in("file")
+	}
+	if f := readPDF(m[0], b); f != nil {
+		return f.in("file_data").in("file")
+	}
+	return nil
+}
+
+func readPDF(v jsontext.Value, b *block) *fault {
+	const text = "must be a base64 data URL: data:application/pdf;base64,…"
+	switch {
+	case !v.Sent():
+		return bad("is required")
+	case v.Kind() != jsontext.String:
+		return bad("must be a string")
+	}
+	url := v.Bytes()
+	if !hasPrefixFold(url, "data:") {
+		return bad(text)
+	}
+	declared, data, f := dataURL(url)
+	if f != nil {
+		return f
+	}
+	if declared != pdfType {
+		return bad("must be of type application/pdf")
+	}
+	b.kind, b.media, b.body = documentBlock, pdfType, data
+	return nil
+}
+
+// dataURL takes a data URL apart: its type in lower case, parameters left out,
+// and its base64 without white space (decision 24).
+func dataURL(url []byte) (mediaType string, data []byte, f *fault) {
+	const text = "must be a base64 data URL: data:<type>;base64,<data>"
+	head := url[len("data:"):min(len(url), dataURLHeadBytesMax)]
+	comma := indexByte(head, ',')
+	if comma < 0 {
+		return "", nil, bad(text)
+	}
+	data = url[len("data:")+comma+1:]
+	fields := strings.Split(strings.ToLower(string(head[:comma])), ";")
+	if len(fields) < 2 || strings.TrimSpace(fields[len(fields)-1]) != "base64" {
+		return "", nil, bad(text)
+	}
+	if data, f = base64Of(data); f != nil {
+		return "", nil, f
+	}
+	return strings.TrimSpace(fields[0]), data, nil
+}
+
+func indexByte(b []byte, c byte) int {
+	for i := range b {
+		if b[i] == c {
+			return i
+		}
+	}
+	return -1
+}
+
+// hasPrefixFold tells whether b begins with an ASCII prefix in lower case,
+// whatever the case in b.
+func hasPrefixFold(b []byte, prefix string) bool {
+	if len(b) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := b[i]
+		if c-'A' <= 25 {
+			c |= 0x20
+		}
+		if c != prefix[i] {
+			return false
+		}
+	}
+	return true
+}

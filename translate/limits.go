@@ -1,0 +1,38 @@
+package translate
+
+// Every limit of the core, unit last in the name.
+const (
+	// BodyBytesMax is the largest request body (contract, "Images and PDFs":
+	// "The whole request body can be up to 32 MB"; decision 1).
+	BodyBytesMax = 33_554_432
+
+	// nestingLevelsMax bounds the depth of a body and of a call's arguments
+	// (decision 5).
+	nestingLevelsMax = 512
+
+	// bodyValuesMax bounds the JSON values of a body, those in the arguments of
+	// its calls included (decision 46).
+	bodyValuesMax = 2_000_000
+
+	// cacheKeyCharactersMax bounds prompt_cache_key (contract, "Prompt caching").
+	cacheKeyCharactersMax = 256
+
+	// outputTokensDefault is the limit sent when the client sends none
+	// (contract, "Output length and format").
+	outputTokensDefault = 32_000
+
+	// imageURLsMax bounds the http(s) image URLs of a request (contract, "Images
+	// and PDFs").
+	imageURLsMax = 20
+
+	// dataURLHeadBytesMax bounds what stands before the comma of a data URL.
+	dataURLHeadBytesMax = 1 << 10
+
+	// echoBytesMax bounds what an error text repeats of the client's own words.
+	echoBytesMax = 64
+
+	// pieceBytes is the size from which a span of the body is handed on by
+	// itself instead of being joined with its neighbours: below it a copy in the
+	// guest costs less than another host call.
+	pieceBytes = 8 << 10
+)

@@ -1,0 +1,214 @@
+package translate
+
+import (
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
+
+// turn is one message as it goes upstream: neighbouring messages of one role
+// (decision 12). After an assistant turn with calls its results come first,
+// whatever the client put between them.
+type turn struct {
+	assistant bool
+	results   []block
+	blocks    []block
+}
+
+type blockKind uint8
+
+const (
+	textBlock blockKind = iota
+	imageBlock
+	documentBlock
+	toolUseBlock
+	toolResultBlock
+)
+
+// block is one content block as it goes upstream.
+type block struct {
+	kind  blockKind
+	fetch int32  // 1 + index of the download that brings an image; 0: none
+	media string // imageBlock: its type, image/…
+	// body is the text's spelling without quotes, the base64 of a file, or the
+	// input of a call as spelled.
+	body  []byte
+	id    []byte  // toolUse, toolResult: fit to stand in quotes
+	name  []byte  // toolUse: the spelling without quotes
+	parts []block // toolResult
+	mark  *mark   // the client's own cache breakpoint
+}
+
+// conversation reads messages in order and puts them into turns.
+type conversation struct {
+	parser     *Parser
+	request    *Request
+	valuesLeft int
+
+	calls      pendingCalls
+	index      int  // of the message being read
+	partIndex  int  // of the content part being read
+	clientTurn bool // some message is neither system nor developer
+	ids        idMap
+}
+
+// read reads `messages` (contract, "Messages"; decisions 10 to 17).
+func (c *conversation) read(v jsontext.Value) *fault {
+	const text = "must contain at least one user message"
+	if !v.Sent() {
+		return bad(text)
+	}
+	if f := array(v); f != nil {
+		return f
+	}
+	c.ids.messages = v
+	for it := v.Items(); it.Next(); {
+		c.index = it.Index()
+		if f := c.message(it.Value()); f != nil {
+			if !f.placed {
+				f = f.at(c.index)
+			}
+			return f
+		}
+	}
+	if !c.clientTurn {
+		return bad(text)
+	}
+	if f := c.calls.unanswered(); f != nil {
+		return f
+	}
+	c.trimPrefill()
+	if len(c.request.turns) == 0 {
+		return bad(text)
+	}
+	return nil
+}
+
+// Members of a message.
+const (
+	messageRole = iota
+	messageContent
+	messageToolCalls
+	messageToolCallID
+	messageMembers
+)
+
+var messageNames = [messageMembers]string{"role", "content", "tool_calls", "tool_call_id"}
+
+func (c *conversation) message(v jsontext.Value) *fault {
+	if f := object(v); f != nil {
+		return f
+	}
+	var m [messageMembers]jsontext.Value
+	if f := members(v, messageNames[:], m[:]); f != nil {
+		return f
+	}
+	role := m[messageRole]
+	c.clientTurn = c.clientTurn || !role.Is("system") && !role.Is("developer")
+	switch {
+	case role.Is("user"):
+		return c.user(m[messageContent])
+	case role.Is("assistant"):
+		return c.assistant(&m)
+	case role.Is("tool"):
+		return c.tool(&m)
+	case role.Is("system"), role.Is("developer"):
+		return c.system(m[messageContent])
+	case role.Is("function"):
+		return bad(`the legacy "function" role is not supported; use tools`).in("role")
+	}
+	return bad("must be one of system, developer, user, assistant and tool").in("role")
+}
+
+// system adds to the system prompt, white-space-only text left out (decision 10).
+func (c *conversation) system(content jsontext.Value) *fault {
+	blocks, f := c.content(content, partsOfSystem)
+	if f != nil {
+		return f.in("content")
+	}
+	for _, b := range blocks {
+		if !blank(b.body) {
+			c.request.system = append(c.request.system, b)
+		}
+	}
+	return nil
+}
+
+func (c *conversation) user(content jsontext.Value) *fault {
+	blocks, f := c.content(content, partsOfUser)
+	if f != nil {
+		return f.in("content")
+	}
+	if len(blocks) == 0 {
+		return bad("must not be empty").in("content")
+	}
+	t := c.turn(false)
+	t.blocks = append(t.blocks, blocks...)
+	return nil
+}
+
+// assistant adds text and calls; a message with neither is left out and parts
+// no turns (decision 11).
+func (c *conversation) assistant(m *[messageMembers]jsontext.Value) *fault {
+	blocks, f := c.content(m[messageContent], partsOfAssistant)
+	if f != nil {
+		return f.in("content")
+	}
+	calls := m[messageToolCalls]
+	hasCalls := calls.Sent()
+	if hasCalls {
+		if f := array(calls); f != nil {
+			return f.in("tool_calls")
+		}
+		hasCalls = !calls.Empty()
+	}
+	if len(blocks) == 0 && !hasCalls {
+		return nil
+	}
+	if n := len(c.request.turns); n > 0 && !c.request.turns[n-1].assistant {
+		if f := c.calls.unanswered(); f != nil {
+			return f
+		}
+		c.calls.reset()
+	}
+	t := c.turn(true)
+	t.blocks = append(t.blocks, blocks...)
+	if !hasCalls {
+		return nil
+	}
+	for it := calls.Items(); it.Next(); {
+		b, f := c.call(it.Index(), it.Value())
+		if f != nil {
+			return f.at(it.Index()).in("tool_calls")
+		}
+		t.blocks = append(t.blocks, b)
+	}
+	return nil
+}
+
+// turn is the open turn of that role, or a new one.
+func (c *conversation) turn(assistant bool) *turn {
+	turns := &c.request.turns
+	if n := len(*turns); n == 0 || (*turns)[n-1].assistant != assistant {
+		*turns = append(*turns, turn{assistant: assistant})
+	}
+	return &(*turns)[len(*turns)-1]
+}
+
+// trimPrefill cuts white space at the end of a conversation that ends with the
+// assistant's text (decision 16); text that is all white space goes, and with it
+// a turn that has nothing else.
+func (c *conversation) trimPrefill() {
+	turns := &c.request.turns
+	for n := len(*turns); n > 0 && (*turns)[n-1].assistant; n = len(*turns) {
+		t := &(*turns)[n-1]
+		last := len(t.blocks) - 1
+		if t.blocks[last].kind != textBlock {
+			return
+		}
+		if t.blocks[last].body = trimEnd(t.blocks[last].body); len(t.blocks[last].body) > 0 {
+			return
+		}
+		if t.blocks = t.blocks[:last]; last == 0 {
+			*turns = (*turns)[:n-1]
+		}
+	}
+}

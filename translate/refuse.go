@@ -1,0 +1,205 @@
+package translate
+
+import (
+	"strconv"
+
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
+
+// fault is a refusal on its way up. The check that finds it gives a bare text;
+// each caller puts its key or index in front, so that the good way builds no
+// path.
+type fault struct {
+	path, text string
+	placed     bool // the path has its message's index already
+}
+
+func bad(text string) *fault { return &fault{text: text} }
+
+// in puts an object's key in front of the path.
+func (f *fault) in(key string) *fault {
+	switch {
+	case f.path == "":
+		f.path = key
+	case f.path[0] == '[':
+		f.path = key + f.path
+	default:
+		f.path = key + "." + f.path
+	}
+	return f
+}
+
+// at puts an array's index in front of the path.
+func (f *fault) at(i int) *fault {
+	index := "[" + strconv.Itoa(i) + "]"
+	if f.path != "" && f.path[0] != '[' {
+		index += "."
+	}
+	f.path = index + f.path
+	return f
+}
+
+// refused makes the answer from a fault (contract, "Errors": 400).
+func (f *fault) refused() *Error {
+	e := refusal(f.path + ": " + f.text)
+	e.Field = topField(f.path)
+	return e
+}
+
+// refusal is the contract's 400 with its whole text.
+func refusal(message string) *Error {
+	return &Error{Status: 400, Message: message, Type: "invalid_request_error"}
+}
+
+// topField is the field that a path begins with, from the fixed set of fields
+// that the core reads, or "other": a client must not be able to name a metric.
+func topField(path string) string {
+	end := 0
+	for end < len(path) && path[end] != '.' && path[end] != '[' {
+		end++
+	}
+	switch name := path[:end]; name {
+	case "request body":
+		return "request_body"
+	default:
+		for _, known := range fieldNames {
+			if known == name {
+				return name
+			}
+		}
+		return "other"
+	}
+}
+
+// echo is a client's word fit for an error text.
+func echo(word []byte) string {
+	if len(word) <= echoBytesMax {
+		return string(word)
+	}
+	cut := echoBytesMax
+	for word[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return string(word[:cut]) + "…"
+}
+
+// members reads an object that the filter looks into: out[i] becomes the value
+// of names[i]. Keys that are not in names are passed over, but no key may come
+// twice (decision 4).
+func members(v jsontext.Value, names []string, out []jsontext.Value) *fault {
+	var others otherKeys
+next:
+	for it := v.Members(); it.Next(); {
+		key := it.Key()
+		for i, name := range names {
+			if string(key) != name {
+				continue
+			}
+			if out[i].Kind() != jsontext.Absent {
+				return bad("duplicate field").in(name)
+			}
+			out[i] = it.Value()
+			continue next
+		}
+		if others.repeats(key) {
+			return bad("duplicate field").in(echo(key))
+		}
+	}
+	return nil
+}
+
+// otherKeys remembers the keys of an object that have no meaning here. Few are
+// searched one by one; many get a map, so that an object full of them costs no
+// quadratic time.
+type otherKeys struct {
+	few  [8][]byte
+	n    int
+	many map[string]struct{}
+}
+
+func (o *otherKeys) repeats(key []byte) bool {
+	if o.many != nil {
+		if _, ok := o.many[string(key)]; ok {
+			return true
+		}
+		o.many[string(key)] = struct{}{}
+		return false
+	}
+	for _, k := range o.few[:o.n] {
+		if string(k) == string(key) {
+			return true
+		}
+	}
+	if o.n < len(o.few) {
+		o.few[o.n] = key
+		o.n++
+		return false
+	}
+	o.many = make(map[string]struct{}, 4*len(o.few))
+	for _, k := range o.few {
+		o.many[string(k)] = struct{}{}
+	}
+	o.many[string(key)] = struct{}{}
+	return false
+}
+
+// Checks of a single value. They take values that were sent (not null).
+
+func object(v jsontext.Value) *fault {
+	if v.Kind() != jsontext.Object {
+		return bad("must be an object")
+	}
+	return nil
+}
+
+func array(v jsontext.Value) *fault {
+	if v.Kind() != jsontext.Array {
+		return bad("must be an array")
+	}
+	return nil
+}
+
+func str(v jsontext.Value) *fault {
+	if v.Kind() != jsontext.String {
+		return bad("must be a string")
+	}
+	return nil
+}
+
+// flag reads an optional boolean.
+func flag(v jsontext.Value) (bool, *fault) {
+	switch v.Kind() {
+	case jsontext.Absent, jsontext.Null, jsontext.False:
+		return false, nil
+	case jsontext.True:
+		return true, nil
+	}
+	return false, bad("must be true or false")
+}
+
+// subobject reads an optional object's members.
+func subobject(v jsontext.Value, names []string, out []jsontext.Value) *fault {
+	if !v.Sent() {
+		return nil
+	}
+	if f := object(v); f != nil {
+		return f
+	}
+	return members(v, names, out)
+}
+
+// span is a value as spelled, with halves of surrogate pairs mended.
+func span(v jsontext.Value) []byte {
+	if v.DocLone() {
+		return jsontext.AppendMended(nil, v.Raw())
+	}
+	return v.Raw()
+}
+
+// inner is the spelling of a string between its quotes, mended likewise.
+func inner(v jsontext.Value) []byte {
+	if v.Lone() {
+		return jsontext.AppendMended(nil, v.Inner())
+	}
+	return v.Inner()
+}

@@ -1,0 +1,446 @@
+package translate
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
+
+// Request is what the client said, checked. It holds spans of the body, not
+// copies, and is good as long as the body is.
+type Request struct {
+	model        jsontext.Value // a string
+	modelName    string
+	stream       bool
+	includeUsage bool
+
+	effort      string         // reasoning_effort, "" when not sent
+	schema      jsontext.Value // of response_format json_schema
+	temperature number
+	topP        number
+	maxTokens   []byte // the client's limit as digits, nil when not sent
+	stop        []jsontext.Value
+	cacheKey    string // prompt_cache_key
+
+	system []block
+	turns  []turn
+	tools  []tool
+	choice toolChoice
+	marked bool // the client set cache breakpoints of its own
+
+	fetches []Fetch
+}
+
+// number is a JSON number: its spelling and, near enough to compare, its value.
+type number struct {
+	raw   []byte // nil when not sent
+	value float64
+}
+
+// The top-level fields that the filter reads, in the order in which faults are
+// looked for (decision 6): model, the contract's refused table, then the other
+// fields as its page treats them, then messages and tools.
+const (
+	fieldModel = iota
+	fieldN
+	fieldLogprobs
+	fieldTopLogprobs
+	fieldLogitBias
+	fieldAudio
+	fieldModalities
+	fieldWebSearchOptions
+	fieldFunctions
+	fieldFunctionCall
+	fieldResponseFormat
+	fieldReasoningEffort
+	fieldStream
+	fieldStreamOptions
+	fieldTemperature
+	fieldTopP
+	fieldMaxCompletionTokens
+	fieldMaxTokens
+	fieldStop
+	fieldPromptCacheKey
+	fieldMessages
+	fieldTools
+	fieldToolChoice
+	fieldParallelToolCalls
+	fieldCount
+)
+
+var fieldNames = [fieldCount]string{
+	fieldModel:               "model",
+	fieldN:                   "n",
+	fieldLogprobs:            "logprobs",
+	fieldTopLogprobs:         "top_logprobs",
+	fieldLogitBias:           "logit_bias",
+	fieldAudio:               "audio",
+	fieldModalities:          "modalities",
+	fieldWebSearchOptions:    "web_search_options",
+	fieldFunctions:           "functions",
+	fieldFunctionCall:        "function_call",
+	fieldResponseFormat:      "response_format",
+	fieldReasoningEffort:     "reasoning_effort",
+	fieldStream:              "stream",
+	fieldStreamOptions:       "stream_options",
+	fieldTemperature:         "temperature",
+	fieldTopP:                "top_p",
+	fieldMaxCompletionTokens: "max_completion_tokens",
+	fieldMaxTokens:           "max_tokens",
+	fieldStop:                "stop",
+	fieldPromptCacheKey:      "prompt_cache_key",
+	fieldMessages:            "messages",
+	fieldTools:               "tools",
+	fieldToolChoice:          "tool_choice",
+	fieldParallelToolCalls:   "parallel_tool_calls",
+}
+
+// Parser reads requests. It keeps the memory of its index from one request to
+// the next: a Request is good until the Parser reads another. The zero Parser
+// is ready.
+type Parser struct {
+	doc  jsontext.Doc
+	args jsontext.Doc // the arguments of one call
+}
+
+// Parse reads and checks a Chat Completions body with a Parser of its own. The
+// body must stay unchanged while the Request, or the Plan made from it, is in
+// use. The fault reported is the first in the order of decision 6; every fault
+// is a 400 of the contract's table.
+func Parse(body []byte) (*Request, *Error) { return new(Parser).Parse(body) }
+
+// Parse is like the function Parse, in the Parser's memory.
+func (p *Parser) Parse(body []byte) (*Request, *Error) {
+	if f := p.scan(body); f != nil {
+		return nil, f.in("request body").refused()
+	}
+	var fields [fieldCount]jsontext.Value
+	if f := members(p.doc.Root(), fieldNames[:], fields[:]); f != nil {
+		return nil, f.refused()
+	}
+	r := &Request{}
+	for _, read := range [...]func(*[fieldCount]jsontext.Value) *fault{
+		r.readModel, refuseFields, r.readOutput, r.readStreaming, r.readSampling, r.readLimits, r.readCacheKey,
+	} {
+		if f := read(&fields); f != nil {
+			return nil, f.refused()
+		}
+	}
+	conversation := conversation{parser: p, request: r, valuesLeft: bodyValuesMax - p.doc.Values()}
+	if f := conversation.read(fields[fieldMessages]); f != nil {
+		return nil, f.in("messages").refused()
+	}
+	if f := r.readTools(&fields); f != nil {
+		return nil, f.refused()
+	}
+	return r, nil
+}
+
+// scan indexes the body and sees that it is an object (decisions 1, 5, 46).
+func (p *Parser) scan(body []byte) *fault {
+	if len(body) == 0 {
+		return bad("is empty")
+	}
+	if err := p.doc.Scan(body, jsontext.Limits{Depth: nestingLevelsMax, Values: bodyValuesMax}); err != nil {
+		return bad(scanText(err))
+	}
+	if p.doc.Root().Kind() != jsontext.Object {
+		return bad("must be a JSON object")
+	}
+	return nil
+}
+
+// scanText says what is wrong with a JSON text.
+func scanText(err *jsontext.Error) string {
+	switch err.Reason {
+	case jsontext.NotUTF8:
+		return "is not valid UTF-8 at byte " + strconv.Itoa(err.Offset)
+	case jsontext.TooDeep:
+		return "is nested deeper than " + strconv.Itoa(nestingLevelsMax) + " levels"
+	case jsontext.TooMany:
+		return "has more than " + strconv.Itoa(bodyValuesMax) + " values"
+	case jsontext.Truncated:
+		return "is not valid JSON: it ends too early"
+	}
+	return "is not valid JSON at byte " + strconv.Itoa(err.Offset)
+}
+
+func (r *Request) readModel(fields *[fieldCount]jsontext.Value) *fault {
+	v := fields[fieldModel]
+	if !v.Sent() {
+		return bad("is required").in("model")
+	}
+	if f := str(v); f != nil {
+		return f.in("model")
+	}
+	if v.Empty() {
+		return bad("must not be empty").in("model")
+	}
+	r.model = v
+	r.modelName = v.Text()
+	return nil
+}
+
+// refuseFields is the contract's table of refused fields, as far as a field is
+// refused for being there or for its value alone.
+func refuseFields(fields *[fieldCount]jsontext.Value) *fault {
+	for _, check := range [...]struct {
+		field int
+		check func(jsontext.Value) *fault
+	}{
+		{fieldN, checkN},
+		{fieldLogprobs, checkLogprobs},
+		{fieldTopLogprobs, func(jsontext.Value) *fault { return bad("log probabilities are not available") }},
+		{fieldLogitBias, checkLogitBias},
+	} {
+		if v := fields[check.field]; v.Sent() {
+			if f := check.check(v); f != nil {
+				return f.in(fieldNames[check.field])
+			}
+		}
+	}
+	if fields[fieldAudio].Sent() || fields[fieldModalities].Sent() && !textOnly(fields[fieldModalities]) {
+		return bad("only text output is supported").in("modalities")
+	}
+	if fields[fieldWebSearchOptions].Sent() {
+		return bad("is not supported").in("web_search_options")
+	}
+	if fields[fieldFunctions].Sent() || fields[fieldFunctionCall].Sent() {
+		return bad("the legacy functions API is not supported; use tools").in("functions")
+	}
+	return nil
+}
+
+func checkN(v jsontext.Value) *fault {
+	if v.Kind() != jsontext.Number {
+		return bad("must be a whole number")
+	}
+	if floatOf(v.Raw()) != 1 {
+		return bad("only 1 choice per request is supported")
+	}
+	return nil
+}
+
+func checkLogprobs(v jsontext.Value) *fault {
+	on, f := flag(v)
+	if f == nil && on {
+		f = bad("log probabilities are not available")
+	}
+	return f
+}
+
+func checkLogitBias(v jsontext.Value) *fault {
+	if f := object(v); f != nil {
+		return f
+	}
+	if !v.Empty() {
+		return bad("is not supported")
+	}
+	return nil
+}
+
+// textOnly tells whether modalities is ["text"], its one neutral value.
+func textOnly(v jsontext.Value) bool {
+	if v.Kind() != jsontext.Array {
+		return false
+	}
+	it := v.Items()
+	return it.Next() && it.Value().Is("text") && !it.Next()
+}
+
+var efforts = [...]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+// readOutput reads response_format and reasoning_effort, which stand in the
+// refused table with some of their values.
+func (r *Request) readOutput(fields *[fieldCount]jsontext.Value) *fault {
+	if f := r.readFormat(fields[fieldResponseFormat]); f != nil {
+		return f.in("response_format")
+	}
+	v := fields[fieldReasoningEffort]
+	if !v.Sent() {
+		return nil
+	}
+	for _, effort := range efforts {
+		if v.Is(effort) {
+			r.effort = effort
+			return nil
+		}
+	}
+	return bad("use one of none, minimal, low, medium, high, xhigh, max").in("reasoning_effort")
+}
+
+// readFormat reads response_format (contract, "Output length and format";
+// decision 21).
+func (r *Request) readFormat(v jsontext.Value) *fault {
+	var format [2]jsontext.Value
+	if f := subobject(v, []string{"type", "json_schema"}, format[:]); f != nil || !v.Sent() {
+		return f
+	}
+	switch kind := format[0]; {
+	case kind.Is("text"):
+		return nil
+	case kind.Is("json_object"):
+		return bad(`type "json_object" is not supported; use "json_schema" with a schema (objects need "additionalProperties": false)`)
+	case !kind.Is("json_schema"):
+		return bad(`type must be "text" or "json_schema"`)
+	}
+	var schema [1]jsontext.Value
+	if !format[1].Sent() {
+		return bad("is required").in("json_schema")
+	}
+	if f := subobject(format[1], []string{"schema"}, schema[:]); f != nil {
+		return f.in("json_schema")
+	}
+	if !schema[0].Sent() {
+		return bad("is required").in("schema").in("json_schema")
+	}
+	if f := object(schema[0]); f != nil {
+		return f.in("schema").in("json_schema")
+	}
+	r.schema = schema[0]
+	return nil
+}
+
+// readStreaming reads stream and stream_options (contract, "Streaming").
+func (r *Request) readStreaming(fields *[fieldCount]jsontext.Value) *fault {
+	var f *fault
+	if r.stream, f = flag(fields[fieldStream]); f != nil {
+		return f.in("stream")
+	}
+	var options [1]jsontext.Value
+	if f := subobject(fields[fieldStreamOptions], []string{"include_usage"}, options[:]); f != nil {
+		return f.in("stream_options")
+	}
+	if r.includeUsage, f = flag(options[0]); f != nil {
+		return f.in("include_usage").in("stream_options")
+	}
+	return nil
+}
+
+// readSampling reads temperature and top_p (contract, "Sampling parameters").
+func (r *Request) readSampling(fields *[fieldCount]jsontext.Value) *fault {
+	var f *fault
+	if r.temperature, f = numberOf(fields[fieldTemperature]); f != nil {
+		return f.in("temperature")
+	}
+	if r.topP, f = numberOf(fields[fieldTopP]); f != nil {
+		return f.in("top_p")
+	}
+	return nil
+}
+
+// readLimits reads the token limits and stop (contract, "Output length and
+// format"). Both limits are checked, whichever wins.
+func (r *Request) readLimits(fields *[fieldCount]jsontext.Value) *fault {
+	for _, field := range [...]int{fieldMaxCompletionTokens, fieldMaxTokens} {
+		limit, f := tokens(fields[field])
+		if f != nil {
+			return f.in(fieldNames[field])
+		}
+		if r.maxTokens == nil {
+			r.maxTokens = limit
+		}
+	}
+	if f := r.readStop(fields[fieldStop]); f != nil {
+		return f.in("stop")
+	}
+	return nil
+}
+
+// readStop reads stop: a string or strings, empty ones left out (decision 20).
+func (r *Request) readStop(v jsontext.Value) *fault {
+	switch v.Kind() {
+	case jsontext.Absent, jsontext.Null:
+		return nil
+	case jsontext.String:
+		return r.addStop(v)
+	case jsontext.Array:
+		for it := v.Items(); it.Next(); {
+			if it.Value().Kind() != jsontext.String {
+				return bad("must be a string or an array of strings")
+			}
+			if f := r.addStop(it.Value()); f != nil {
+				return f
+			}
+		}
+		return nil
+	}
+	return bad("must be a string or an array of strings")
+}
+
+func (r *Request) addStop(v jsontext.Value) *fault {
+	if v.Empty() {
+		return nil
+	}
+	if blank(v.Inner()) {
+		return bad("a stop string must have more than white space in it")
+	}
+	r.stop = append(r.stop, v)
+	return nil
+}
+
+func (r *Request) readCacheKey(fields *[fieldCount]jsontext.Value) *fault {
+	v := fields[fieldPromptCacheKey]
+	if !v.Sent() {
+		return nil
+	}
+	if f := str(v); f != nil {
+		return f.in("prompt_cache_key")
+	}
+	r.cacheKey = v.Text()
+	if utf8.RuneCountInString(r.cacheKey) > cacheKeyCharactersMax {
+		return bad("must have at most " + strconv.Itoa(cacheKeyCharactersMax) + " characters").in("prompt_cache_key")
+	}
+	return nil
+}
+
+// floatOf is the value of a JSON number, infinite when it is too large.
+func floatOf(raw []byte) float64 {
+	value, _ := strconv.ParseFloat(string(raw), 64) // the only error is ErrRange, and then ±Inf or 0 is what is wanted
+	return value
+}
+
+func numberOf(v jsontext.Value) (number, *fault) {
+	if !v.Sent() {
+		return number{}, nil
+	}
+	if v.Kind() != jsontext.Number {
+		return number{}, bad("must be a number")
+	}
+	return number{v.Raw(), floatOf(v.Raw())}, nil
+}
+
+// tokens reads a token limit: a whole number of at least 1 (decision 3). The
+// limit comes back as digits, however it was spelled.
+func tokens(v jsontext.Value) ([]byte, *fault) {
+	if !v.Sent() {
+		return nil, nil
+	}
+	const text = "must be a whole number of at least 1"
+	if v.Kind() != jsontext.Number {
+		return nil, bad(text)
+	}
+	raw := v.Raw()
+	if plainDigits(raw) {
+		if raw[0] == '0' {
+			return nil, bad(text)
+		}
+		return raw, nil
+	}
+	value := floatOf(raw)
+	if value < 1 || value != math.Trunc(value) || value > 1<<53 {
+		return nil, bad(text)
+	}
+	return strconv.AppendInt(nil, int64(value), 10), nil
+}
+
+func plainDigits(raw []byte) bool {
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
