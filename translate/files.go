@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -131,7 +132,7 @@ func readPDF(v jsontext.Value, b *block) *fault {
 func dataURL(url []byte) (mediaType string, data []byte, f *fault) {
 	const text = "must be a base64 data URL: data:<type>;base64,<data>"
 	head := url[len("data:"):min(len(url), dataURLHeadBytesMax)]
-	comma := indexByte(head, ',')
+	comma := bytes.IndexByte(head, ',')
 	if comma < 0 {
 		return "", nil, bad(text)
 	}
@@ -144,15 +145,6 @@ func dataURL(url []byte) (mediaType string, data []byte, f *fault) {
 		return "", nil, f
 	}
 	return strings.TrimSpace(fields[0]), data, nil
-}
-
-func indexByte(b []byte, c byte) int {
-	for i := range b {
-		if b[i] == c {
-			return i
-		}
-	}
-	return -1
 }
 
 // hasPrefixFold tells whether b begins with an ASCII prefix in lower case,

@@ -60,6 +60,9 @@ type Limits struct {
 
 const depthMax = 512
 
+// nodesKept is how large an index is kept from one text to the next: 1 MiB.
+const nodesKept = 1 << 16
+
 const (
 	flagEscaped = 1 << iota // the string has escapes
 	flagLone                // the string has half of a surrogate pair
@@ -92,6 +95,9 @@ func (d *Doc) Scan(src []byte, lim Limits) *Error {
 		return &Error{TooLong, 0}
 	}
 	d.src = withSlack(src)
+	if cap(d.nodes) > nodesKept {
+		d.nodes = nil // what one huge text needed is not held for all that follow
+	}
 	d.nodes = d.nodes[:0]
 	d.lone = false
 	s := scanner{base: unsafe.Pointer(unsafe.SliceData(d.src)), nodes: d.nodes, values: lim.Values, depth: min(lim.Depth, depthMax)}
@@ -178,30 +184,15 @@ func (s *scanner) text(n int) *Error {
 			s.nodes = append(s.nodes, node{uint32(i), uint32(end), self + 1, String, flags})
 			i = end
 		case '{', '[':
-			kind, closer := Object, byte('}')
-			if c == '[' {
-				kind, closer = Array, ']'
+			next, entered, err := s.enter(i, level)
+			if err != nil {
+				return err
 			}
-			if level == s.depth {
-				return &Error{TooDeep, i}
+			i = next
+			if entered {
+				level++
+				continue
 			}
-			start := i
-			i = s.space(i + 1)
-			if s.at(i) == closer {
-				i++
-				s.nodes = append(s.nodes, node{uint32(start), uint32(i), self + 1, kind, 0})
-				break
-			}
-			s.nodes = append(s.nodes, node{uint32(start), 0, 0, kind, 0})
-			s.open[level] = self
-			level++
-			if c == '{' {
-				var err *Error
-				if i, err = s.key(i); err != nil {
-					return err
-				}
-			}
-			continue
 		default:
 			end, kind := s.scalar(i, c)
 			if kind == Absent {
@@ -240,6 +231,30 @@ func (s *scanner) text(n int) *Error {
 			level--
 		}
 	}
+}
+
+// enter begins the container whose bracket stands at i and returns where its
+// first value begins; an empty one ends at once and is not entered.
+func (s *scanner) enter(i, level int) (next int, entered bool, err *Error) {
+	if level == s.depth {
+		return 0, false, &Error{TooDeep, i}
+	}
+	kind := Object
+	if s.at(i) == '[' {
+		kind = Array
+	}
+	self := uint32(len(s.nodes))
+	next = s.space(i + 1)
+	if s.at(next) == closers[kind] {
+		s.nodes = append(s.nodes, node{uint32(i), uint32(next + 1), self + 1, kind, 0})
+		return next + 1, false, nil
+	}
+	s.nodes = append(s.nodes, node{uint32(i), 0, 0, kind, 0})
+	s.open[level] = self
+	if kind == Object {
+		next, err = s.key(next)
+	}
+	return next, true, err
 }
 
 var closers = [Object + 1]byte{Array: ']', Object: '}'}
