@@ -11,6 +11,8 @@ import (
 // Request is what the client said, checked. It holds spans of the body, not
 // copies, and is good as long as the body is.
 type Request struct {
+	parser *Parser
+
 	model        jsontext.Value // a string
 	modelName    string
 	stream       bool
@@ -103,6 +105,7 @@ var fieldNames = [fieldCount]string{
 type Parser struct {
 	doc  jsontext.Doc
 	args jsontext.Doc // the arguments of one call
+	out  []byte       // where small pieces are joined
 }
 
 // Parse reads and checks a Chat Completions body with a Parser of its own. The
@@ -120,7 +123,7 @@ func (p *Parser) Parse(body []byte) (*Request, *Error) {
 	if f := members(p.doc.Root(), fieldNames[:], fields[:]); f != nil {
 		return nil, f.refused()
 	}
-	r := &Request{}
+	r := &Request{parser: p}
 	for _, read := range [...]func(*[fieldCount]jsontext.Value) *fault{
 		r.readModel, refuseFields, r.readOutput, r.readStreaming, r.readSampling, r.readLimits, r.readCacheKey,
 	} {

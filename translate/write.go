@@ -8,7 +8,11 @@ import "ezat.io/chat-completions/translate/internal/jsontext"
 // conversation comes last, so that a longer conversation begins with the same
 // bytes.
 func (p *Plan) Write(emit func(piece []byte)) {
-	w := writer{buf: make([]byte, 0, 2*pieceBytes), emit: emit}
+	parser := p.request.parser
+	if parser.out == nil {
+		parser.out = make([]byte, 0, 2*pieceBytes)
+	}
+	w := writer{buf: parser.out, emit: emit}
 	w.fields(p)
 	w.tools(p)
 	w.system(p)

@@ -85,6 +85,8 @@ type Doc struct {
 	lone  bool // some string has half of a surrogate pair
 
 	values int // how many values there are, keys not counted
+
+	scanner scanner // kept for its stack of open containers
 }
 
 // Scan validates src and indexes it. The text must stay unchanged while the
@@ -100,9 +102,11 @@ func (d *Doc) Scan(src []byte, lim Limits) *Error {
 	}
 	d.nodes = d.nodes[:0]
 	d.lone = false
-	s := scanner{base: unsafe.Pointer(unsafe.SliceData(d.src)), nodes: d.nodes, values: lim.Values, depth: min(lim.Depth, depthMax)}
+	s := &d.scanner
+	s.base, s.nodes = unsafe.Pointer(unsafe.SliceData(d.src)), d.nodes
+	s.values, s.depth, s.lone = lim.Values, min(lim.Depth, depthMax), false
 	err := s.text(len(src))
-	d.nodes = s.nodes
+	d.nodes, s.nodes = s.nodes, nil
 	d.lone = s.lone
 	d.values = lim.Values - s.values
 	if err != nil && err.Offset >= len(src) && err.Reason == Syntax {
