@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Makes build/out/chat-completions.wasm, the same bytes every time for the same
+# sources, tools and VERSION.
+#
+#   VERSION   what the module logs at its start (default: dev)
+#   OVERLAY   a file for `go build -overlay`, for experiments
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=${VERSION:-dev}
+if [[ ! $version =~ ^[0-9A-Za-z.+_-]{1,64}$ ]]; then
+	echo "VERSION must be of letters, digits and . + _ -" >&2
+	exit 1
+fi
+
+out=build/out
+mkdir -p "$out"
+work=$(mktemp -d "$out/wasm.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# The tools that link WebAssembly modules, at the version of the lock file. They
+# are installed aside and then moved, so that a run that breaks off, or another
+# one at the same time, leaves no half of them behind.
+tools=build/node_modules
+if ! cmp -s build/package-lock.json "$tools/.installed-lock"; then
+	mkdir "$work/npm"
+	cp build/package.json build/package-lock.json "$work/npm"
+	npm ci --prefix "$work/npm" --no-audit --no-fund --loglevel=error
+	cp build/package-lock.json "$work/npm/node_modules/.installed-lock"
+	rm -rf "$tools"
+	mv "$work/npm/node_modules" "$tools" || cmp build/package-lock.json "$tools/.installed-lock"
+fi
+
+# No build id and no VCS stamp: they change while the code does not.
+GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 GOFLAGS= go build \
+	-buildmode=c-shared -trimpath -buildvcs=false ${OVERLAY:+-overlay "$OVERLAY"} \
+	-ldflags="-s -w -buildid= -X main.version=$version" -o "$work/go.wasm" ./filter
+
+features=(--enable-bulk-memory --enable-bulk-memory-opt --enable-sign-ext --enable-nontrapping-float-to-int --enable-mutable-globals)
+"$tools/.bin/wasm-as" "${features[@]}" build/wasistub.wat -o "$work/stub.wasm"
+"$tools/.bin/wasm-merge" "${features[@]}" "$work/go.wasm" go "$work/stub.wasm" wasi_snapshot_preview1 -o "$work/merged.wasm"
+go run ./build/finish "$work/merged.wasm" "$work/stub.wasm" "$work/out.wasm"
+mv "$work/out.wasm" "$out/chat-completions.wasm"

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"strconv"
+
+	"ezat.io/chat-completions/translate"
+)
+
+// exchange is one stream: a request and its answer. The bridge calls one
+// method per phase, and the method says whether the host goes on or holds. All
+// state of a stream is here, and all of it goes with the stream.
+//
+// The two directions are apart: an upstream may answer before the request is
+// complete, and the host may answer in its place at any time, even from inside
+// one of our calls to it.
+type exchange struct {
+	plugin *plugin
+	host   Host
+	id     uint32
+
+	route     route
+	began     int64  // Unix nanoseconds
+	requestID string // of the answer; Envoy's until the upstream's is known
+	request   requestPhase
+	response  responsePhase
+
+	// What the request leaves behind for the answer.
+	key      string // the client's bearer key; dropped once nothing needs it
+	session  string // the client's x-ezat-session
+	cacheOff bool
+	bodySize int // bytes of the request body so far
+	reply    translate.Reply
+
+	// The answer.
+	status       int // of the host's or upstream's response
+	answerSize   int // bytes of the response body so far
+	local        bool
+	held         bool // response headers are here and have not left
+	stream       *translate.Stream
+	firstToken   bool
+	list         translate.ModelList
+	pages        int
+	recorded     bool
+	sentUpstream bool
+}
+
+// requestPhase is where the request stands.
+type requestPhase int
+
+const (
+	// requestNew: no request headers have been seen.
+	requestNew requestPhase = iota
+	// requestForeign: not ours. Both directions pass untouched.
+	requestForeign
+	// requestReading: the body of a chat request is being buffered.
+	requestReading
+	// requestBodyless: a GET went up; a body that it may have is dropped.
+	requestBodyless
+	// requestSent: the translated request went up.
+	requestSent
+	// requestOver: the answer is decided, what still comes of the body is dropped.
+	requestOver
+)
+
+// responsePhase is where the response stands.
+type responsePhase int
+
+const (
+	// responseNew: no response headers have been seen.
+	responseNew responsePhase = iota
+	// responseOwn: a local reply of ours is on its way. It passes untouched.
+	responseOwn
+	// responseForeign: not ours to translate.
+	responseForeign
+	// responseWhole, responseModel, responseList, responseError: the body is
+	// being buffered, and translated when it is whole.
+	responseWhole
+	responseModel
+	responseList
+	responseError
+	// responsePaging: further pages of the list are being fetched.
+	responsePaging
+	// responseStream: events are translated as they come.
+	responseStream
+	// responseOver: all that the client gets is out; later bytes are dropped.
+	responseOver
+)
+
+// RequestHeaders is the first phase. end says that there is no body.
+func (x *exchange) RequestHeaders(end bool) Action {
+	if x.request != requestNew {
+		return Continue
+	}
+	if x.plugin == nil {
+		// The plugin has not started. Forwarding would send the client's bytes
+		// untranslated.
+		return x.refuse(translate.Internal(), nil)
+	}
+	x.route = findRoute(x.plugin.config.routePrefix, x.host.Header(RequestHeaders, ":path"))
+	if x.route.endpoint == foreign {
+		x.request, x.response = requestForeign, responseForeign
+		return Continue
+	}
+	x.began = x.host.Now()
+	pairs := x.host.Headers(RequestHeaders)
+	x.nameRequest(lookup(pairs, "x-request-id"))
+	return x.ownRequest(pairs, end)
+}
+
+// ownRequest checks what can be checked before the body: the path, the method,
+// the key.
+func (x *exchange) ownRequest(pairs [][2]string, end bool) Action {
+	if x.route.endpoint == unknownPath {
+		return x.refuse(translate.NoRoute(), nil)
+	}
+	if lookup(pairs, ":method") != x.route.method {
+		return x.refuse(translate.WrongMethod(), [][2]string{{"allow", x.route.method}})
+	}
+	if x.plugin.config.credentials != gatewayKey {
+		if x.key = bearer(lookup(pairs, "authorization")); x.key == "" {
+			return x.refuse(translate.MissingKey(), nil)
+		}
+	}
+	if x.route.endpoint == chatCompletions {
+		return x.chatHeaders(pairs, end)
+	}
+	return x.modelsHeaders(pairs)
+}
+
+// RequestBody comes with each piece of the body. size is that of all buffered
+// bytes, end says that they are all.
+func (x *exchange) RequestBody(size int, end bool) Action {
+	switch x.request {
+	case requestReading:
+		return x.chatBody(size, end)
+	case requestBodyless:
+		return x.drop(RequestBody, size)
+	case requestOver:
+		x.drop(RequestBody, size)
+		return Pause
+	}
+	return Continue
+}
+
+// RequestTrailers ends a body that was not said to be complete.
+func (x *exchange) RequestTrailers() Action {
+	switch x.request {
+	case requestReading:
+		x.dropTrailers(RequestTrailers)
+		return x.wholeRequest(true)
+	case requestBodyless:
+		x.dropTrailers(RequestTrailers)
+	case requestOver:
+		return Pause
+	}
+	return Continue
+}
+
+// ResponseHeaders comes for the upstream's answer and for every local reply,
+// ours and the host's own. end says that there is no body.
+func (x *exchange) ResponseHeaders(end bool) Action {
+	if x.response != responseNew {
+		return Continue
+	}
+	if x.request == requestNew && !x.adopt() {
+		x.response = responseForeign
+		return Continue
+	}
+	if x.request == requestReading || x.request == requestBodyless {
+		x.request = requestOver
+	}
+	x.held = true
+	pairs := x.host.Headers(ResponseHeaders)
+	x.status, _ = strconv.Atoi(lookup(pairs, ":status"))
+	x.local = x.isLocal()
+	if x.local && x.status >= 300 && x.status < 400 {
+		// A redirect of the operator's own: no answer of the upstream.
+		x.response, x.held = responseForeign, false
+		return Continue
+	}
+	x.nameRequest(lookup(pairs, "request-id"))
+	return x.answerHeaders(pairs, end)
+}
+
+// adopt takes over a reply to a request that this filter never saw, because a
+// filter before it answered: the client is to get OpenAI's envelope all the same.
+func (x *exchange) adopt() bool {
+	if x.plugin == nil {
+		return false
+	}
+	path, _ := x.host.Property("request", "path")
+	x.route = findRoute(x.plugin.config.routePrefix, path)
+	if x.route.endpoint == foreign {
+		return false
+	}
+	x.request = requestOver
+	x.began = x.host.Now()
+	id, _ := x.host.Property("request", "id")
+	x.nameRequest(id)
+	return true
+}
+
+// isLocal tells the host's own replies from the upstream's answers. A host
+// without the property is believed to pass on what the upstream said.
+func (x *exchange) isLocal() bool {
+	details, ok := x.host.Property("response", "code_details")
+	if !ok || details == "" {
+		return false
+	}
+	if details != "via_upstream" {
+		return true
+	}
+	_, ok = x.host.Property("upstream", "address")
+	return !ok
+}
+
+// ResponseBody comes with each piece of the answer. While it is held, size is
+// that of all bytes so far; once it flows, that of this piece. end says that
+// no byte follows.
+func (x *exchange) ResponseBody(size int, end bool) Action {
+	switch x.response {
+	case responseWhole, responseModel, responseList, responseError:
+		return x.wholeBody(size, end)
+	case responsePaging:
+		return Pause
+	case responseStream:
+		return x.streamBody(size, end)
+	case responseOver:
+		return x.drop(ResponseBody, size)
+	}
+	return Continue
+}
+
+// ResponseTrailers ends an answer that was not said to be complete.
+func (x *exchange) ResponseTrailers() Action {
+	switch x.response {
+	case responseWhole, responseModel, responseList, responseError:
+		x.dropTrailers(ResponseTrailers)
+		return x.wholeBody(x.answerSize, true)
+	case responsePaging:
+		return Pause
+	case responseStream:
+		x.dropTrailers(ResponseTrailers)
+		return x.streamTrailers()
+	case responseOver:
+		x.dropTrailers(ResponseTrailers)
+	}
+	return Continue
+}
+
+// Done is the end of the stream, whoever ended it.
+func (x *exchange) Done() {
+	x.recordEnd()
+	x.request, x.response = requestOver, responseOver
+	x.stream, x.key = nil, ""
+}
+
+// refuse answers the client instead of the upstream. Nothing has gone up.
+func (x *exchange) refuse(e *translate.Error, headers [][2]string) Action {
+	x.request = requestOver
+	if x.response != responseNew {
+		// The host has answered already.
+		return Pause
+	}
+	x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: e.Status, Outcome: refused})
+	x.countRefusal(e)
+	x.sendReply(e, append(x.replyHeaders(nil), headers...))
+	return Pause
+}
+
+// sendReply is a local reply of ours: the response phases let it pass.
+func (x *exchange) sendReply(e *translate.Error, headers [][2]string) {
+	x.response, x.held = responseOwn, false
+	if err := x.host.Reply(e.Status, headers, envelope(e)); err != nil {
+		x.host.Log(Error, "the host refused a local reply: "+err.Error())
+	}
+}
+
+// Fault ends a stream in which the filter itself failed, as well as it still
+// can: with a 500 while no header has left, else by sending nothing more.
+func (x *exchange) Fault() Action {
+	x.request = requestOver
+	if x.response == responseNew || x.held {
+		x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: 500, Outcome: failed})
+		x.sendReply(translate.Internal(), x.replyHeaders(nil))
+		return Pause
+	}
+	if x.response != responseOwn && x.response != responseForeign {
+		x.response = responseOver
+	}
+	return Continue
+}
+
+// drop empties a buffer whose bytes nobody gets.
+func (x *exchange) drop(b Body, size int) Action {
+	if size > 0 {
+		if err := x.host.ReplaceBody(b, nil); err != nil {
+			x.host.Log(Error, "the host would not drop bytes: "+err.Error())
+			return Pause
+		}
+	}
+	return Continue
+}
+
+// dropTrailers removes trailers: they speak of the body that was replaced.
+func (x *exchange) dropTrailers(m Map) {
+	for _, p := range x.host.Headers(m) {
+		if err := x.host.RemoveHeader(m, p[0]); err != nil {
+			x.host.Log(Warn, "the host would not remove a trailer: "+err.Error())
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+// Action is what a phase tells the host: go on, or hold.
+type Action int
+
+const (
+	// Continue lets headers, or the bytes of this callback, go on.
+	Continue Action = iota
+	// Pause holds them. In a body phase the host buffers, and the next callback
+	// sees all bytes so far.
+	Pause
+)
+
+// Map names one of the host's header maps.
+type Map int
+
+const (
+	RequestHeaders Map = iota
+	RequestTrailers
+	ResponseHeaders
+	ResponseTrailers
+)
+
+// Body names one of the host's body buffers.
+type Body int
+
+const (
+	RequestBody Body = iota
+	ResponseBody
+)
+
+// Level is the weight of a line in the host's log.
+type Level int
+
+const (
+	Info Level = iota
+	Warn
+	Error
+)
+
+// CallResult is the answer to a callout. Status is 0 when the call failed.
+// Body is valid only during the callback.
+type CallResult struct {
+	Status int
+	Body   []byte
+}
+
+// Host is what the edge asks of the proxy: the host calls that are used, and
+// the clock. Every method works on the stream whose callback is running. An
+// error means that the host refused the call; nothing has changed then.
+//
+// The bridge in abi*.go is the real one; tests have their own.
+type Host interface {
+	// Log writes one line. It must never carry message text, keys or images.
+	Log(level Level, text string)
+	// Now is the wall clock, in nanoseconds since 1970.
+	Now() int64
+
+	// Header is a header's first value, "" when there is none.
+	Header(m Map, name string) string
+	// Headers lists all pairs in the host's order.
+	Headers(m Map) [][2]string
+	// SetHeader replaces all values of a header by one.
+	SetHeader(m Map, name, value string) error
+	// RemoveHeader removes all values of a header; one that is not there is no error.
+	RemoveHeader(m Map, name string) error
+
+	// ReadBody copies the first size bytes of a buffer into the guest, 64 zero
+	// bytes behind them. The result is valid until ReleaseBody, which every
+	// caller owes.
+	ReadBody(b Body, size int) ([]byte, error)
+	// ReleaseBody gives the memory of ReadBody back.
+	ReleaseBody(body []byte)
+	// ReplaceBody drops what is in the buffer and puts data (maybe nothing) there.
+	ReplaceBody(b Body, data []byte) error
+	// AppendBody puts data behind what is in the buffer.
+	AppendBody(b Body, data []byte) error
+
+	// Property is a property of the stream; ok is false when the host has none.
+	Property(path ...string) (value string, ok bool)
+	// SetProperty keeps a value for access logs, under wasm.<path> in Envoy's filter state.
+	SetProperty(path string, value []byte) error
+
+	// Reply answers the client instead of the upstream. It runs through the
+	// response phases when the response has not begun.
+	Reply(status int, headers [][2]string, body []byte) error
+	// Resume lets a paused response go on, from a callout's callback.
+	Resume() error
+	// Call sends a request of our own. done runs at most once, and not at all
+	// when the stream has gone away.
+	Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error
+
+	// Count adds one or more to a counter.
+	Count(metric string, n int64)
+	// Observe adds a value to a histogram.
+	Observe(metric string, value int64)
+}

@@ -1,0 +1,57 @@
+package main
+
+import "ezat.io/chat-completions/translate"
+
+// Every limit of the edge, its unit last in the name. The core's own are in
+// translate/limits.go.
+const (
+	// requestBodyBytesMax is "The whole request body can be up to 32 MB" of the
+	// contract; decision 1 gives the number, which passes itself.
+	requestBodyBytesMax = translate.BodyBytesMax
+
+	// answerBodyBytesMax bounds a whole answer, a model and one page of the
+	// model list. The contract names no limit: nothing that the upstream may
+	// answer comes near, and a longer one is no message (decision 40).
+	answerBodyBytesMax = 33_554_432
+
+	// errorBodyBytesMax bounds an upstream error that is still read for its
+	// message; of a longer one only the status counts (decision 40).
+	errorBodyBytesMax = 1_048_576
+
+	// wholeAnswerTimeoutMs is the contract's row 504, "A non-streaming request
+	// took longer than 590 seconds", and decision 45.
+	wholeAnswerTimeoutMs = 590_000
+
+	// modelPageEntries is the page size of operator.md, "Paths": the most that
+	// the upstream gives at once.
+	modelPageEntries = 1000
+
+	// modelPagesMax bounds the pages of one model list. An upstream that has
+	// still more to give after them is broken: 500.
+	modelPagesMax = 20
+
+	// modelPageTimeoutMs bounds the callout for one further page of the list.
+	modelPageTimeoutMs = 30_000
+
+	// modelNameBytesMax bounds the id in `GET {route_prefix}/models/{id}`.
+	// Longer ones do not exist: 404.
+	modelNameBytesMax = 256
+
+	// requestIDBytesMax bounds the request-id that is taken from the upstream
+	// or from the host. A longer one is not used.
+	requestIDBytesMax = 128
+
+	// configBytesMax and configDepthLevels bound the plugin configuration, and
+	// configFaultsMax the number of faults that are logged.
+	configBytesMax    = 4_194_304
+	configDepthLevels = 16
+	configFaultsMax   = 100
+
+	// headerValueBytesMax bounds names in the configuration that end up in a
+	// header or in a host call.
+	headerValueBytesMax = 256
+
+	// scratchKeepBytesMax is the largest output buffer that is kept for the
+	// next answer.
+	scratchKeepBytesMax = 1_048_576
+)

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"strconv"
+
+	"ezat.io/chat-completions/translate"
+)
+
+// modelsHeaders sends the request for the model list, or for one model, up.
+func (x *exchange) modelsHeaders(pairs [][2]string) Action {
+	path := x.pagePath("")
+	if x.route.endpoint == oneModel {
+		name := x.route.model
+		x.reply.Model = name
+		if !isModelName(name) {
+			return x.refuse(x.unknownModel(), nil)
+		}
+		model, known := x.plugin.models.Lookup(name)
+		if !known && x.plugin.config.refuseUnknown {
+			return x.refuse(x.unknownModel(), nil)
+		}
+		path = x.plugin.config.modelsPath + "/" + encodePath(model.Upstream)
+	}
+	x.reply.GatewayKey = x.plugin.config.credentials == gatewayKey
+	if err := x.rewriteRequest(pairs, path); err != nil {
+		return x.breakDown("request headers", err)
+	}
+	e := edits{host: x.host, m: RequestHeaders}
+	e.set(timeoutHeader, strconv.Itoa(wholeAnswerTimeoutMs))
+	if e.err != nil {
+		return x.breakDown("request headers", e.err)
+	}
+	x.request, x.sentUpstream = requestBodyless, true
+	return Continue
+}
+
+// unknownModel is the contract's row 404.
+func (x *exchange) unknownModel() *translate.Error {
+	return x.reply.UpstreamError(404, nil)
+}
+
+// pagePath is the path of one page of the upstream's list.
+func (x *exchange) pagePath(after string) string {
+	path := x.plugin.config.modelsPath + "?limit=" + strconv.Itoa(modelPageEntries)
+	if after != "" {
+		path += "&after_id=" + encodePath(after)
+	}
+	return path
+}
+
+func (x *exchange) finishModel(body []byte) Action {
+	out, e := translate.AppendModel(x.plugin.takeScratch(), body, x.plugin.models, x.route.model)
+	defer func() { x.plugin.giveScratch(out) }()
+	if e != nil {
+		return x.finishFault(e)
+	}
+	return x.finish(200, out)
+}
+
+// addPage adds one page of the list, and either asks for the next one or
+// answers.
+func (x *exchange) addPage(body []byte) Action {
+	after, e := x.list.Add(body)
+	if e != nil {
+		return x.finishFault(e)
+	}
+	if after == "" {
+		out := x.list.Append(x.plugin.takeScratch(), x.plugin.models)
+		defer func() { x.plugin.giveScratch(out) }()
+		return x.finish(200, out)
+	}
+	x.pages++
+	if x.pages >= modelPagesMax {
+		x.host.Log(Error, "models: the upstream's list does not end")
+		return x.finishFault(translate.BadUpstream())
+	}
+	return x.fetchPage(after)
+}
+
+// fetchPage asks for the page after a model, with a request of our own. The
+// answer waits meanwhile.
+func (x *exchange) fetchPage(after string) Action {
+	c := &x.plugin.config
+	cluster := c.cluster
+	if cluster == "" {
+		cluster, _ = x.host.Property("xds", "cluster_name")
+	}
+	headers := [][2]string{
+		{":method", "GET"},
+		{":path", x.pagePath(after)},
+		{":authority", x.host.Header(RequestHeaders, ":authority")},
+		{"anthropic-version", c.version},
+		{"accept-encoding", "identity"},
+	}
+	headers = append(headers, x.credentialHeaders()...)
+	if err := x.host.Call(cluster, headers, modelPageTimeoutMs, x.pageArrived); err != nil {
+		x.host.Log(Error, "models: the host refused the callout for a further page: "+err.Error())
+		return x.finishFault(translate.BadUpstream())
+	}
+	x.response = responsePaging
+	return Pause
+}
+
+// pageArrived goes on with the list, from the callout's callback.
+func (x *exchange) pageArrived(result CallResult) {
+	if x.response != responsePaging {
+		return
+	}
+	if x.takePage(result) == Pause {
+		return
+	}
+	if err := x.host.Resume(); err != nil {
+		x.host.Log(Error, "models: the host would not resume the response: "+err.Error())
+	}
+}
+
+func (x *exchange) takePage(result CallResult) Action {
+	switch {
+	case result.Status == 200 && len(result.Body) <= answerBodyBytesMax:
+		return x.addPage(result.Body)
+	case result.Status == 200:
+		return x.finishFault(translate.BadUpstream())
+	case result.Status == 0:
+		// No connection, no answer in time: as Envoy's own reply would be.
+		return x.finishFault(x.reply.UpstreamError(503, nil))
+	}
+	x.status = result.Status
+	return x.finishError(result.Body)
+}

@@ -1,0 +1,54 @@
+package main
+
+import "ezat.io/chat-completions/translate"
+
+// version is set by the linker: -X main.version=….
+var version = "dev"
+
+// plugin is what all streams of one VM share: the configuration, the model
+// table, and buffers that are used again. A VM runs one callback at a time.
+type plugin struct {
+	config  config
+	models  *translate.Models
+	scratch []byte
+}
+
+// startPlugin reads the configuration. It returns nil when the plugin must not
+// start; every fault is in the log then.
+func startPlugin(host Host, configuration []byte) *plugin {
+	host.Log(Info, "ezat chat-completions "+version)
+	c, faults := parseConfig(configuration)
+	for _, fault := range faults {
+		host.Log(Error, "configuration refused: "+fault)
+	}
+	if len(faults) > 0 {
+		return nil
+	}
+	if c.credentials == gatewayKey {
+		host.Log(Warn, "upstream.credentials is gateway: whoever reaches the listener spends the gateway's key; "+
+			"put client authentication in front")
+	}
+	return &plugin{config: c, models: translate.NewModels(c.modelPrefix, c.models)}
+}
+
+// newExchange begins the life of one stream. id tells it from the other
+// streams of the VM.
+func (p *plugin) newExchange(host Host, id uint32) *exchange {
+	return &exchange{plugin: p, host: host, id: id}
+}
+
+// takeScratch lends the output buffer, empty. A callback that runs inside
+// another one, while the buffer is lent, gets memory of its own.
+func (p *plugin) takeScratch() []byte {
+	b := p.scratch[:0]
+	p.scratch = nil
+	return b
+}
+
+// giveScratch takes the buffer back for the next answer, unless it has become
+// so large that keeping it would cost more than it saves.
+func (p *plugin) giveScratch(b []byte) {
+	if cap(b) <= scratchKeepBytesMax {
+		p.scratch = b
+	}
+}

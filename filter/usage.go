@@ -1,0 +1,98 @@
+package main
+
+import (
+	"strings"
+
+	"ezat.io/chat-completions/translate"
+)
+
+// Outcomes of operator.md, "What is recorded".
+const (
+	ok            = "ok"
+	refused       = "refused"
+	upstreamError = "upstream_error"
+	failed        = "failed"
+	clientLeft    = "client_left"
+)
+
+// usageProperty is the one string that operator.md names: Envoy keeps the
+// value as wasm.ezat.usage.
+const usageProperty = "ezat.usage"
+
+// record writes the usage line and counts, once per chat request. Only these
+// have usage: model lists and unknown paths have no line.
+func (x *exchange) record(r translate.Record) {
+	if x.recorded || x.route.endpoint != chatCompletions {
+		return
+	}
+	x.recorded = true
+	if err := x.host.SetProperty(usageProperty, r.Append(nil)); err != nil {
+		x.host.Log(Error, "usage could not be recorded: "+err.Error())
+	}
+	x.host.Count("ezat.requests."+r.Outcome, 1)
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{
+		{"prompt", r.Usage.Prompt},
+		{"cached", r.Usage.Cached},
+		{"cache_write", r.Usage.CacheWrite},
+		{"completion", r.Usage.Completion},
+		{"reasoning", r.Usage.Reasoning},
+	} {
+		if c.n > 0 {
+			x.host.Count("ezat.tokens."+c.name, c.n)
+		}
+	}
+}
+
+// recordFault records an answer that is an error of the upstream's, or of the
+// host in its place. What the host refuses before anything has gone up counts
+// as refused.
+func (x *exchange) recordFault(e *translate.Error) {
+	outcome := upstreamError
+	if !x.sentUpstream && x.local {
+		outcome = refused
+	}
+	x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: e.Status, Outcome: outcome})
+}
+
+// recordStream records a stream that has ended, well or not.
+func (x *exchange) recordStream() {
+	r := x.stream.Record()
+	r.Status = 200
+	x.record(r)
+}
+
+// recordEnd records what the end of the stream finds unfinished: the client
+// left, or the upstream broke off where the filter is not asked.
+func (x *exchange) recordEnd() {
+	if x.recorded || x.request == requestNew || x.response == responseForeign {
+		return
+	}
+	r := translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Outcome: clientLeft}
+	if x.stream != nil {
+		r = x.stream.Record()
+		r.Outcome = clientLeft
+	}
+	if x.stream != nil && !x.held {
+		r.Status = 200
+	}
+	if x.brokenOff() {
+		r.Outcome, r.Usage, r.Estimated, r.FinishReason = failed, translate.Usage{}, false, ""
+	}
+	x.record(r)
+}
+
+// brokenOff tells an end that came from above from one that the client made.
+func (x *exchange) brokenOff() bool {
+	details, _ := x.host.Property("response", "code_details")
+	return strings.HasPrefix(details, "upstream_") || strings.Contains(details, "timeout")
+}
+
+// countRefusal counts by the field that was refused.
+func (x *exchange) countRefusal(e *translate.Error) {
+	if e.Field != "" {
+		x.host.Count("ezat.refusals."+e.Field, 1)
+	}
+}
