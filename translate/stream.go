@@ -93,10 +93,10 @@ func (s *Stream) Feed(dst, chunk []byte, end bool) []byte {
 	}
 	s.in.Push(chunk, end)
 	for !s.done {
-		var n int
-		if dst, n = s.quick(dst, s.in.Whole()); n > 0 {
+		if len(s.blocks) > 0 {
+			var n int
+			dst, n = s.quick(dst, s.in.Whole())
 			s.in.Skip(n)
-			continue
 		}
 		data, ok := s.in.Next()
 		if !ok {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
+	"ezat.io/chat-completions/translate/internal/shape"
 )
 
 // Nearly all of a stream are deltas, spelled one way. The shapes below are read
@@ -21,6 +22,14 @@ const (
 	deltaDigitsMax = 6
 )
 
+var (
+	namedDelta = shape.New(deltaFields + deltaHead)
+	plainDelta = shape.New(deltaField + deltaHead)
+	bareDelta  = shape.New(deltaHead)
+	textDelta  = shape.New(deltaKind + deltaText)
+	inputDelta = shape.New(deltaKind + deltaInput)
+)
+
 // delta is a delta in one of the known spellings.
 type delta struct {
 	index int64
@@ -28,44 +37,42 @@ type delta struct {
 	inner []byte // the string that it brings, as spelled
 	size  int    // the length of its text
 	lone  bool   // it has half of a surrogate pair
-	end   int    // the offset behind the event's JSON and its padding; 0: another shape
+	end   int    // the offset behind the event's JSON and its padding
 }
 
-// readDelta reads the delta whose JSON begins at in[i]. in must end in a control
-// byte.
-func readDelta(in []byte, i int) (d delta) {
-	if !hasAt(in, i, deltaHead) {
-		return delta{}
-	}
-	i += len(deltaHead)
-	start := i
-	for in[i]-'0' <= 9 {
-		d.index = d.index*10 + int64(in[i]-'0')
-		if i++; i-start > deltaDigitsMax {
-			return delta{}
+// read reads the delta whose index stands at in[i], behind deltaHead. false:
+// another shape. in must end in a control byte, which is no part of any shape
+// here: the walk ends there at the latest.
+func (d *delta) read(in []byte, i int) bool {
+	digits := i
+	index := int64(0)
+	for c := in[i] - '0'; c <= 9; c = in[i] - '0' {
+		index = index*10 + int64(c)
+		if i++; i-digits > deltaDigitsMax {
+			return false
 		}
 	}
-	if i == start || in[start] == '0' && i > start+1 || !hasAt(in, i, deltaKind) {
-		return delta{}
+	if i == digits || in[digits] == '0' && i > digits+1 {
+		return false
 	}
-	i += len(deltaKind)
+	d.index = index
 	switch {
-	case hasAt(in, i, deltaText):
+	case textDelta.At(in, i):
 		d.kind = answerText
-		i += len(deltaText)
-	case hasAt(in, i, deltaInput):
+		i += textDelta.Size()
+	case inputDelta.At(in, i):
 		d.kind = answerCall
-		i += len(deltaInput)
+		i += inputDelta.Size()
 	default:
-		return delta{}
+		return false
 	}
 	lit := jsontext.ReadLiteral(in, i)
 	if lit.End == 0 {
-		return delta{}
+		return false
 	}
 	d.inner, d.size, d.lone = in[i:lit.End-1], lit.Size, lit.Lone
 	d.end = deltaEnd(in, lit.End)
-	return d
+	return d.end > 0
 }
 
 // deltaEnd is the offset behind the two braces that close a delta, and behind
@@ -83,25 +90,22 @@ func deltaEnd(in []byte, i int) int {
 	return i
 }
 
-// hasAt tells whether in has the text at i, and at least a byte behind it.
-func hasAt(in []byte, i int, text string) bool {
-	return len(in)-i > len(text) && string(in[i:i+len(text)]) == text
-}
-
 // quick handles the events in known spellings at the front of in, which is whole
 // lines. It returns how many bytes they were.
 func (s *Stream) quick(dst, in []byte) ([]byte, int) {
+	var d delta
 	n := 0
-	for len(s.blocks) > 0 {
-		rest := in[n:]
-		i := len(deltaFields)
-		if !hasAt(rest, 0, deltaFields) {
-			if i = len(deltaField); !hasAt(rest, 0, deltaField) {
-				break
-			}
+	for n < len(in) {
+		i := n
+		switch {
+		case namedDelta.At(in, i):
+			i += namedDelta.Size()
+		case plainDelta.At(in, i):
+			i += plainDelta.Size()
+		default:
+			return dst, n
 		}
-		d := readDelta(rest, i)
-		if d.end == 0 || d.end > quickEventBytesMax || !hasAt(rest, d.end, "\n") || rest[d.end+1] != '\n' {
+		if !d.read(in, i) || d.end-n > quickEventBytesMax || d.end+1 >= len(in) || in[d.end] != '\n' || in[d.end+1] != '\n' {
 			break
 		}
 		b := s.taker(&d)
@@ -109,7 +113,7 @@ func (s *Stream) quick(dst, in []byte) ([]byte, int) {
 			break
 		}
 		dst = s.delta(dst, b, d.inner, d.size, d.lone)
-		n += d.end + 2
+		n = d.end + 2
 	}
 	return dst, n
 }

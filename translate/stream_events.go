@@ -15,7 +15,8 @@ func (s *Stream) event(dst, data []byte) []byte {
 	if string(data) == `{"type": "ping"}` || string(data) == `{"type":"ping"}` {
 		return append(dst, pingLine...)
 	}
-	if d := readDelta(data[:len(data)+1], 0); d.end == len(data) {
+	var d delta
+	if in := data[:len(data)+1]; bareDelta.At(in, 0) && d.read(in, bareDelta.Size()) && d.end == len(data) {
 		if b := s.taker(&d); b != nil {
 			return s.delta(dst, b, d.inner, d.size, d.lone)
 		}

@@ -45,6 +45,11 @@ func ReadLiteral(src []byte, i int) Literal {
 		case c == '"':
 			return Literal{i + 1, i - start - saved, lone}
 		case c == '\\':
+			if shortEscapes[src[i+1]] { // a control byte is behind a backslash at the latest
+				i += 2
+				saved++
+				continue
+			}
 			n, size, half := readEscape(src[i:])
 			if n == 0 {
 				return Literal{}
@@ -64,6 +69,9 @@ func ReadLiteral(src []byte, i int) Literal {
 	}
 }
 
+// shortEscapes are the bytes that make an escape with the backslash before them.
+var shortEscapes = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
 // readEscape reads the escape at the front of b, a surrogate pair as one: the
 // length of its spelling (0: broken), the length of its text, and whether it is
 // half of a pair.
@@ -71,11 +79,10 @@ func readEscape(b []byte) (n, size int, lone bool) {
 	if len(b) < 2 {
 		return 0, 0, false
 	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	if shortEscapes[b[1]] {
 		return 2, 1, false
-	case 'u':
-	default:
+	}
+	if b[1] != 'u' {
 		return 0, 0, false
 	}
 	unit := hex4(b[2:])

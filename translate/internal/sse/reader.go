@@ -74,7 +74,7 @@ func (r *Reader) Whole() []byte {
 // Skip passes over n bytes of Whole, which must be whole events.
 func (r *Reader) Skip(n int) {
 	r.pos += n
-	r.first = false
+	r.first = r.first && n == 0
 }
 
 // Next gives the data of the next event, or false when the piece is used up.
@@ -82,6 +82,9 @@ func (r *Reader) Skip(n int) {
 func (r *Reader) Next() (data []byte, ok bool) {
 	r.free()
 	for !r.over {
+		if r.pos == len(r.in) && !r.end {
+			break
+		}
 		if r.afterCR && r.pos < len(r.in) {
 			if r.in[r.pos] == '\n' {
 				r.pos++
