@@ -44,7 +44,7 @@ type content struct {
 // Everything follows from the request alone.
 func answer(r *request, u usage) *message {
 	limit, _ := r.body.at("max_tokens").integer()
-	a := &author{r: r, ask: newestAsk(r), left: int(limit), seed: sha256.Sum256(r.body.raw)}
+	a := &author{r: r, ask: newestAsk(r), left: int(limit), seed: r.seed()}
 	a.m = &message{
 		id: "msg_01" + a.id("message", 22), model: r.model.id, stopReason: "end_turn", usage: u,
 	}
@@ -55,6 +55,19 @@ func answer(r *request, u usage) *message {
 	a.write()
 	a.m.usage.output = int(limit) - a.left
 	return a.m
+}
+
+// seed follows from the request, but not from whether it is streamed: both
+// forms of an answer are the same.
+func (r *request) seed() (seed [sha256.Size]byte) {
+	sum := sha256.New()
+	for i := 0; i < len(r.body.kids); i += 2 {
+		if key := r.body.kids[i]; key.str() != "stream" {
+			feed(sum, key.raw, r.body.kids[i+1].raw)
+		}
+	}
+	sum.Sum(seed[:0])
+	return seed
 }
 
 // author writes one message within its token limit.

@@ -95,6 +95,13 @@ func pngOf(width, height uint32) string {
 	return b64("\x89PNG\r\n\x1a\n\x00\x00\x00\r" + string(chunk))
 }
 
+// webpOf is the head of a WebP image: its first chunk's name, and the bytes
+// of its size, which stand at an offset from there.
+func webpOf(chunk string, offset int, size string) string {
+	head := "RIFF\x00\x00\x00\x00WEBP" + chunk + strings.Repeat("\x00", offset-4) + size
+	return b64(head + strings.Repeat("\x00", 16))
+}
+
 // rules has, for each rule of the API, a request that breaks it, what the
 // refusal says, and a request right beside it that keeps it.
 var rules = []struct {
@@ -368,6 +375,9 @@ var rules = []struct {
 	{"image size", talk(user(`[` + imageOf("image/png", b64("\x89PNG\r\n\x1a\n"+strings.Repeat("x", imageBytesMax))) + `]`)), "messages.0.content.0.image.source.base64: image exceeds 10 MB maximum: 10485768 bytes > 10485760 bytes", talk(user(`[` + imageOf("image/png", b64("\x89PNG\r\n\x1a\n"+strings.Repeat("x", 1000))) + `]`))},
 	{"image side", talk(user(`[` + imageOf("image/png", pngOf(8001, 1)) + `]`)), "At least one of the image dimensions exceed max allowed size: 8000 pixels", talk(user(`[` + imageOf("image/png", pngOf(8000, 1)) + `]`))},
 	{"image side among many", talk(user(`[` + strings.Join(slices.Repeat([]string{imageOf("image/png", pngOf(2001, 1))}, 21), ",") + `]`)), "max allowed size for many-image requests: 2000 pixels", talk(user(`[` + strings.Join(slices.Repeat([]string{imageOf("image/png", pngOf(2001, 1))}, 20), ",") + `]`))},
+	{"side of a lossy WebP", talk(user(`[` + imageOf("image/webp", webpOf("VP8 ", 14, "\x41\x1f\x01\x00")) + `]`)), "8000 pixels", talk(user(`[` + imageOf("image/webp", webpOf("VP8 ", 14, "\x40\x1f\x01\x00")) + `]`))},
+	{"side of a lossless WebP", talk(user(`[` + imageOf("image/webp", webpOf("VP8L", 9, "\x40\x1f\x00\x00")) + `]`)), "8000 pixels", talk(user(`[` + imageOf("image/webp", webpOf("VP8L", 9, "\x3f\x1f\x00\x00")) + `]`))},
+	{"side of an extended WebP", talk(user(`[` + imageOf("image/webp", webpOf("VP8X", 12, "\x00\x00\x00\x40\x1f\x00")) + `]`)), "8000 pixels", talk(user(`[` + imageOf("image/webp", webpOf("VP8X", 12, "\x00\x00\x00\x3f\x1f\x00")) + `]`))},
 	{"image in a result", talk(user(`"a"`), assistant(`[`+call1+`]`), user(`[{"type":"tool_result","tool_use_id":"t1","content":[`+imageOf("image/gif", png1x1)+`]}]`)), "messages.2.content.0.tool_result.content.0.image.source.base64.data: The image was specified using the image/gif", talk(user(`"a"`), assistant(`[`+call1+`]`), user(`[{"type":"tool_result","tool_use_id":"t1","content":[`+imageOf("image/png", png1x1)+`]}]`))},
 	{"too many images", talk(user(`[` + strings.Join(slices.Repeat([]string{imageOf("image/png", png1x1)}, 601), ",") + `]`)), "messages: Too many images and documents: 601 > 600", talk(user(`[` + strings.Join(slices.Repeat([]string{imageOf("image/png", png1x1)}, 600), ",") + `]`))},
 	{"too many images for a small context", on("claude-haiku-4-5", `"messages":[`+user(`[`+strings.Join(slices.Repeat([]string{imageOf("image/png", png1x1)}, 101), ",")+`]`)+`]`), "messages: Too many images and documents: 101 > 100", on("claude-haiku-4-5", `"messages":[`+user(`[`+strings.Join(slices.Repeat([]string{imageOf("image/png", png1x1)}, 100), ",")+`]`)+`]`)},

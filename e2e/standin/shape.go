@@ -101,13 +101,11 @@ func outputConfigShape(path string, v node) *APIError {
 	)
 }
 
-func cacheControl(path string, v node) *APIError {
-	return tagged(path, v, map[string]check{
-		"ephemeral": func(path string, v node) *APIError {
-			return object(path, v, need("type", isString), opt("ttl", oneOf("5m", "1h")))
-		},
-	})
+var cacheControls = map[string]check{
+	"ephemeral": variant(need("type", isString), opt("ttl", oneOf("5m", "1h"))),
 }
+
+func cacheControl(path string, v node) *APIError { return tagged(path, v, cacheControls) }
 
 func toolShape(path string, v node) *APIError {
 	if kind := v.text("type"); kind != "" && kind != "custom" {
@@ -151,14 +149,14 @@ func messageList(path string, v node) *APIError {
 }
 
 func messageShape(path string, v node) *APIError {
-	blocks := blockOf(userBlocks)
+	blocks := anyOf(userBlocks)
 	switch role := v.at("role"); {
 	case v.kind != kindObject:
 		return isObject(path, v)
 	case role.str() == "system":
 		return invalid("messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, not \"system\" as an input message role.")
 	case role.str() == "assistant":
-		blocks = blockOf(assistantBlocks)
+		blocks = anyOf(assistantBlocks)
 	}
 	return object(path, v, need("role", oneOf("user", "assistant")), need("content", textOrBlocks(blocks)))
 }
@@ -177,37 +175,30 @@ func textOrBlocks(block check) check {
 }
 
 // The blocks that a request may hold, apart from those of server tools,
-// which the stand-in does not have. The tables are functions because blocks
-// nest.
-func userBlocks() map[string]check {
-	return map[string]check{
+// which the stand-in does not have.
+var (
+	userBlocks = map[string]check{
 		"text": textBlock, "image": imageBlock, "document": documentBlock,
 		"search_result": searchResultBlock, "tool_result": toolResultBlock,
 		"tool_use":          elsewhere("tool_use", "assistant"),
 		"thinking":          elsewhere("thinking", "assistant"),
 		"redacted_thinking": elsewhere("redacted_thinking", "assistant"),
 	}
-}
-
-func assistantBlocks() map[string]check {
-	return map[string]check{
+	assistantBlocks = map[string]check{
 		"text": textBlock, "document": documentBlock, "tool_use": toolUseBlock,
 		"thinking": thinkingBlock, "redacted_thinking": redactedThinkingBlock,
 		"image":         elsewhere("image", "user"),
 		"search_result": elsewhere("search_result", "user"),
 		"tool_result":   elsewhere("tool_result", "user"),
 	}
-}
-
-func resultBlocks() map[string]check {
-	return map[string]check{
+	resultBlocks = map[string]check{
 		"text": textBlock, "image": imageBlock, "document": documentBlock, "search_result": searchResultBlock,
 	}
-}
+	documentBlocks = map[string]check{"text": textBlock, "image": imageBlock}
+)
 
-func blockOf(variants func() map[string]check) check {
-	table := variants()
-	return func(path string, v node) *APIError { return tagged(path, v, table) }
+func anyOf(variants map[string]check) check {
+	return func(path string, v node) *APIError { return tagged(path, v, variants) }
 }
 
 func elsewhere(block, role string) check {
@@ -216,7 +207,7 @@ func elsewhere(block, role string) check {
 	}
 }
 
-// isType checks the type key of a block whose variant may be already known.
+// isType checks the type of a block in a place that takes only this one.
 func isType(name string) field { return need("type", oneOf(name)) }
 
 func textBlock(path string, v node) *APIError {
@@ -227,13 +218,13 @@ func textBlock(path string, v node) *APIError {
 
 func imageBlock(path string, v node) *APIError {
 	return object(path+".image", v,
-		isType("image"), need("source", imageSource), maybe("cache_control", cacheControl),
+		isType("image"), need("source", anyOf(imageSources)), maybe("cache_control", cacheControl),
 		maybe("transformations", variant(opt("oversized_image", oneOf("downsize", "error")))))
 }
 
 func documentBlock(path string, v node) *APIError {
 	return object(path+".document", v,
-		isType("document"), need("source", documentSource), maybe("cache_control", cacheControl),
+		isType("document"), need("source", anyOf(documentSources)), maybe("cache_control", cacheControl),
 		maybe("title", isString), maybe("context", isString), maybe("citations", citationsShape))
 }
 
@@ -270,7 +261,7 @@ func toolUseBlock(path string, v node) *APIError {
 func toolResultBlock(path string, v node) *APIError {
 	return object(path+".tool_result", v,
 		isType("tool_result"), need("tool_use_id", isID),
-		opt("content", textOrBlocks(blockOf(resultBlocks))), opt("is_error", isBool),
+		opt("content", textOrBlocks(anyOf(resultBlocks))), opt("is_error", isBool),
 		maybe("cache_control", cacheControl), maybe("toolset_name", isString))
 }
 
@@ -282,35 +273,31 @@ func redactedThinkingBlock(path string, v node) *APIError {
 	return object(path+".redacted_thinking", v, isType("redacted_thinking"), need("data", isString))
 }
 
-func imageSource(path string, v node) *APIError {
-	return tagged(path, v, map[string]check{
-		"base64": func(path string, v node) *APIError {
-			return object(path+".base64", v, need("type", isString), need("data", isString),
-				need("media_type", oneOf("image/jpeg", "image/png", "image/gif", "image/webp")))
-		},
-		"url":  urlSource,
-		"file": fileSource,
-	})
-}
-
-func documentSource(path string, v node) *APIError {
-	return tagged(path, v, map[string]check{
-		"base64": func(path string, v node) *APIError {
-			return object(path+".base64", v, need("type", isString), need("data", isString),
-				need("media_type", oneOf("application/pdf")))
-		},
+var (
+	imageSources = map[string]check{
+		"base64": base64Source("image/jpeg", "image/png", "image/gif", "image/webp"),
+		"url":    urlSource,
+		"file":   fileSource,
+	}
+	documentSources = map[string]check{
+		"base64": base64Source("application/pdf"),
 		"text": func(path string, v node) *APIError {
 			return object(path+".text", v, need("type", isString), need("data", isString),
 				need("media_type", oneOf("text/plain")))
 		},
 		"content": func(path string, v node) *APIError {
-			inner := map[string]check{"text": textBlock, "image": imageBlock}
-			block := func(path string, v node) *APIError { return tagged(path, v, inner) }
-			return object(path+".content", v, need("type", isString), need("content", textOrBlocks(block)))
+			return object(path+".content", v, need("type", isString), need("content", textOrBlocks(anyOf(documentBlocks))))
 		},
 		"url":  urlSource,
 		"file": fileSource,
-	})
+	}
+)
+
+func base64Source(mediaTypes ...string) check {
+	return func(path string, v node) *APIError {
+		return object(path+".base64", v, need("type", isString), need("data", isString),
+			need("media_type", oneOf(mediaTypes...)))
+	}
 }
 
 func urlSource(path string, v node) *APIError {
