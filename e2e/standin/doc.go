@@ -14,7 +14,7 @@
 //     several names call in parallel, "3 times" calls in three turns;
 //   - "Count from 1 to 5", "Repeat after me: …" and "Write 200 words" are
 //     obeyed; everything else is echoed;
-//   - the Word constants make it refuse, or fill its context.
+//   - the Word constants make it refuse, fill its context, or fail.
 //
 // Script replaces answers, whole or piece by piece, so that a test can play
 // any upstream, broken ones included.

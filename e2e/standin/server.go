@@ -182,14 +182,18 @@ func (s *Server) messages(header http.Header, rec *Recorded, relax []Rule) (*Res
 	if refusal != nil {
 		return nil, refusal
 	}
+	if reply := fault(r, rec.RequestID); reply != nil {
+		return reply, nil
+	}
 	m := answer(r, s.cache.account(r))
-	if !r.body.at("stream").isTrue() {
-		return JSON(http.StatusOK, m.appendMessage(nil)), nil
+	reply := JSON(http.StatusOK, m.appendMessage(nil))
+	if r.streams() {
+		reply = &Response{Status: http.StatusOK, Header: eventStreamHeader()}
+		for _, event := range m.events() {
+			reply.Pieces = append(reply.Pieces, Piece{Data: event, Pause: s.options.EventDelay})
+		}
 	}
-	reply := &Response{Status: http.StatusOK, Header: eventStreamHeader()}
-	for _, event := range m.events() {
-		reply.Pieces = append(reply.Pieces, Piece{Data: event, Pause: s.options.EventDelay})
-	}
+	breakOff(r, reply, rec.RequestID)
 	return reply, nil
 }
 

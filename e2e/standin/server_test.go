@@ -391,3 +391,31 @@ func TestEvents(t *testing.T) {
 		}
 	}
 }
+
+func TestFaultsOnRequest(t *testing.T) {
+	s, url := serve(t, Options{})
+	ask := func(word string, members string) *http.Response {
+		return send(t, "POST", url+"/v1/messages", with(says("Count from 1 to 9 "+word)+comma(members)), goodHeader())
+	}
+	for word, status := range map[string]int{WordRateLimited: 429, WordOverloaded: 529, WordFailMidway: 500} {
+		resp := ask(word, "")
+		body := gjson.Parse(text(t, resp))
+		if resp.StatusCode != status || body.Get("type").Str != "error" || (resp.Header.Get("retry-after") != "") != (status == 429) {
+			t.Errorf("%s: %s %v %s", word, resp.Status, resp.Header, body.Raw)
+		}
+	}
+	if body := text(t, ask(WordFailMidway, `"stream":true`)); !strings.Contains(body, "content_block_start") || !strings.Contains(body, "event: error\ndata: {") || strings.Contains(body, "message_stop") {
+		t.Errorf("failing midway: %s", body)
+	}
+	if body := text(t, ask(WordCutMidway, `"stream":true`)); !strings.Contains(body, "content_block_start") || strings.Contains(body, "message_stop") {
+		t.Errorf("ending midway: %s", body)
+	}
+	if raw, err := io.ReadAll(ask(WordCutMidway, "").Body); err == nil || len(raw) == 0 {
+		t.Errorf("a cut body: %q, %v", raw, err)
+	}
+	for _, rec := range s.Requests() {
+		if rec.Refusal != nil {
+			t.Errorf("a fault counts as a refusal: %v", rec.Refusal)
+		}
+	}
+}
