@@ -133,6 +133,10 @@ func (s *Stream) Early() *Error { return s.early }
 // Done tells that [DONE], or an Early error, is out.
 func (s *Stream) Done() bool { return s.done }
 
+// Spoke tells that some text or arguments have been written: the client has its
+// first token.
+func (s *Stream) Spoke() bool { return s.generated > 0 }
+
 // fail ends the stream with an error (decisions 36 and 37).
 func (s *Stream) fail(dst []byte, e *Error) []byte {
 	s.done = true
