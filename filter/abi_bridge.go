@@ -53,65 +53,34 @@ func (c *pluginContext) NewHttpContext(id uint32) types.HttpContext {
 	return &streamContext{c.plugin.newExchange(bridge{plugin: c.id}, id)}
 }
 
-// streamContext carries the SDK's phases to an exchange. A panic in one of
-// them is a bug of ours; it ends that stream and no other.
+// streamContext carries the SDK's phases to an exchange.
 type streamContext struct{ exchange *exchange }
 
-func (c *streamContext) OnHttpRequestHeaders(_ int, end bool) (action types.Action) {
-	defer c.guard(&action)
+func (c *streamContext) OnHttpRequestHeaders(_ int, end bool) types.Action {
 	return types.Action(c.exchange.RequestHeaders(end))
 }
 
-func (c *streamContext) OnHttpRequestBody(size int, end bool) (action types.Action) {
-	defer c.guard(&action)
+func (c *streamContext) OnHttpRequestBody(size int, end bool) types.Action {
 	return types.Action(c.exchange.RequestBody(size, end))
 }
 
-func (c *streamContext) OnHttpRequestTrailers(int) (action types.Action) {
-	defer c.guard(&action)
+func (c *streamContext) OnHttpRequestTrailers(int) types.Action {
 	return types.Action(c.exchange.RequestTrailers())
 }
 
-func (c *streamContext) OnHttpResponseHeaders(_ int, end bool) (action types.Action) {
-	defer c.guard(&action)
+func (c *streamContext) OnHttpResponseHeaders(_ int, end bool) types.Action {
 	return types.Action(c.exchange.ResponseHeaders(end))
 }
 
-func (c *streamContext) OnHttpResponseBody(size int, end bool) (action types.Action) {
-	defer c.guard(&action)
+func (c *streamContext) OnHttpResponseBody(size int, end bool) types.Action {
 	return types.Action(c.exchange.ResponseBody(size, end))
 }
 
-func (c *streamContext) OnHttpResponseTrailers(int) (action types.Action) {
-	defer c.guard(&action)
+func (c *streamContext) OnHttpResponseTrailers(int) types.Action {
 	return types.Action(c.exchange.ResponseTrailers())
 }
 
-func (c *streamContext) OnHttpStreamDone() {
-	var action types.Action
-	defer c.guard(&action)
-	c.exchange.Done()
-}
-
-func (c *streamContext) guard(action *types.Action) {
-	if fault := recover(); fault != nil {
-		logFault(fault)
-		*action = types.Action(c.exchange.Fault())
-	}
-}
-
-// logFault logs a panic by the runtime's own text, which has indexes and
-// types, never bytes of a stream.
-func logFault(fault any) {
-	text := "unknown"
-	if err, ok := fault.(interface {
-		error
-		RuntimeError()
-	}); ok {
-		text = err.Error()
-	}
-	proxywasm.LogCritical("bug in the filter: " + text)
-}
+func (c *streamContext) OnHttpStreamDone() { c.exchange.Done() }
 
 // bridge is the Host of a VM: the host calls work on the stream whose callback
 // is running.
@@ -142,8 +111,10 @@ func (bridge) Log(level Level, text string) {
 		proxywasm.LogInfo(text)
 	case Warn:
 		proxywasm.LogWarn(text)
-	default:
+	case Error:
 		proxywasm.LogError(text)
+	default:
+		proxywasm.LogCritical(text)
 	}
 }
 
@@ -214,11 +185,6 @@ func (bridge) Resume() error { return proxywasm.ResumeHttpResponse() }
 
 func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error {
 	call, err := proxywasm.DispatchHttpCall(cluster, headers, nil, nil, uint32(timeoutMs), func(_, size, _ int) {
-		defer func() {
-			if fault := recover(); fault != nil {
-				logFault(fault)
-			}
-		}()
 		result := b.callResult(size)
 		defer memory.release(result.Body)
 		done(result)

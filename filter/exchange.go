@@ -25,17 +25,20 @@ type exchange struct {
 	response  responsePhase
 
 	// What the request leaves behind for the answer.
-	key      string // the client's bearer key; dropped once nothing needs it
-	session  string // the client's x-ezat-session
-	cacheOff bool
-	bodySize int // bytes of the request body so far
-	reply    translate.Reply
+	key       string // the client's bearer key; dropped once nothing needs it
+	authority string // sent upstream
+	session   string // the client's x-ezat-session
+	cacheOff  bool
+	bodySize  int // bytes of the request body so far
+	reply     translate.Reply
 
 	// The answer.
-	status       int // of the host's or upstream's response
-	answerSize   int // bytes of the response body so far
+	status       int  // of the host's or upstream's response
+	answerSize   int  // bytes of the response body so far
+	answerBegan  bool // a part of the response body has come, maybe an empty one
 	local        bool
 	held         bool // response headers are here and have not left
+	outStatus    int  // the status that has left with them
 	stream       *translate.Stream
 	firstToken   bool
 	list         translate.ModelList
@@ -87,7 +90,8 @@ const (
 )
 
 // RequestHeaders is the first phase. end says that there is no body.
-func (x *exchange) RequestHeaders(end bool) Action {
+func (x *exchange) RequestHeaders(end bool) (action Action) {
+	defer x.guard(&action)
 	if x.request != requestNew {
 		return Continue
 	}
@@ -129,7 +133,8 @@ func (x *exchange) ownRequest(pairs [][2]string, end bool) Action {
 
 // RequestBody comes with each piece of the body. size is that of all buffered
 // bytes, end says that they are all.
-func (x *exchange) RequestBody(size int, end bool) Action {
+func (x *exchange) RequestBody(size int, end bool) (action Action) {
+	defer x.guard(&action)
 	switch x.request {
 	case requestReading:
 		return x.chatBody(size, end)
@@ -143,7 +148,8 @@ func (x *exchange) RequestBody(size int, end bool) Action {
 }
 
 // RequestTrailers ends a body that was not said to be complete.
-func (x *exchange) RequestTrailers() Action {
+func (x *exchange) RequestTrailers() (action Action) {
+	defer x.guard(&action)
 	switch x.request {
 	case requestReading:
 		x.dropTrailers(RequestTrailers)
@@ -158,11 +164,13 @@ func (x *exchange) RequestTrailers() Action {
 
 // ResponseHeaders comes for the upstream's answer and for every local reply,
 // ours and the host's own. end says that there is no body.
-func (x *exchange) ResponseHeaders(end bool) Action {
+func (x *exchange) ResponseHeaders(end bool) (action Action) {
+	defer x.guard(&action)
 	if x.response != responseNew {
 		return Continue
 	}
-	if x.request == requestNew && !x.adopt() {
+	if x.request == requestNew {
+		// A filter before this one answered: the reply is its own affair.
 		x.response = responseForeign
 		return Continue
 	}
@@ -182,24 +190,6 @@ func (x *exchange) ResponseHeaders(end bool) Action {
 	return x.answerHeaders(pairs, end)
 }
 
-// adopt takes over a reply to a request that this filter never saw, because a
-// filter before it answered: the client is to get OpenAI's envelope all the same.
-func (x *exchange) adopt() bool {
-	if x.plugin == nil {
-		return false
-	}
-	path, _ := x.host.Property("request", "path")
-	x.route = findRoute(x.plugin.config.routePrefix, path)
-	if x.route.endpoint == foreign {
-		return false
-	}
-	x.request = requestOver
-	x.began = x.host.Now()
-	id, _ := x.host.Property("request", "id")
-	x.nameRequest(id)
-	return true
-}
-
 // isLocal tells the host's own replies from the upstream's answers. A host
 // without the property is believed to pass on what the upstream said.
 func (x *exchange) isLocal() bool {
@@ -217,7 +207,9 @@ func (x *exchange) isLocal() bool {
 // ResponseBody comes with each piece of the answer. While it is held, size is
 // that of all bytes so far; once it flows, that of this piece. end says that
 // no byte follows.
-func (x *exchange) ResponseBody(size int, end bool) Action {
+func (x *exchange) ResponseBody(size int, end bool) (action Action) {
+	defer x.guard(&action)
+	x.answerBegan = true
 	switch x.response {
 	case responseWhole, responseModel, responseList, responseError:
 		return x.wholeBody(size, end)
@@ -232,7 +224,8 @@ func (x *exchange) ResponseBody(size int, end bool) Action {
 }
 
 // ResponseTrailers ends an answer that was not said to be complete.
-func (x *exchange) ResponseTrailers() Action {
+func (x *exchange) ResponseTrailers() (action Action) {
+	defer x.guard(&action)
 	switch x.response {
 	case responseWhole, responseModel, responseList, responseError:
 		x.dropTrailers(ResponseTrailers)
@@ -250,6 +243,8 @@ func (x *exchange) ResponseTrailers() Action {
 
 // Done is the end of the stream, whoever ended it.
 func (x *exchange) Done() {
+	var action Action
+	defer x.guard(&action)
 	x.recordEnd()
 	x.request, x.response = requestOver, responseOver
 	x.stream, x.key = nil, ""
@@ -262,7 +257,7 @@ func (x *exchange) refuse(e *translate.Error, headers [][2]string) Action {
 		// The host has answered already.
 		return Pause
 	}
-	x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: e.Status, Outcome: refused})
+	x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: e.Status, Outcome: translate.OutcomeRefused})
 	x.countRefusal(e)
 	x.sendReply(e, append(x.replyHeaders(nil), headers...))
 	return Pause
@@ -276,12 +271,34 @@ func (x *exchange) sendReply(e *translate.Error, headers [][2]string) {
 	}
 }
 
-// Fault ends a stream in which the filter itself failed, as well as it still
+// guard is deferred by every phase. A panic is a bug of ours: it ends this
+// stream, where without the guard it would end all streams of the VM.
+func (x *exchange) guard(action *Action) {
+	bug := recover()
+	if bug == nil {
+		return
+	}
+	// The runtime's own texts have indexes and types, never bytes of a stream.
+	text := "unknown"
+	if e, ok := bug.(runtimeError); ok {
+		text = e.Error()
+	}
+	x.host.Log(Critical, "bug in the filter: "+text)
+	*action = x.fail()
+}
+
+// runtimeError is the interface runtime.Error.
+type runtimeError interface {
+	error
+	RuntimeError()
+}
+
+// fail ends a stream in which the filter itself failed, as well as it still
 // can: with a 500 while no header has left, else by sending nothing more.
-func (x *exchange) Fault() Action {
+func (x *exchange) fail() Action {
 	x.request = requestOver
 	if x.response == responseNew || x.held {
-		x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: 500, Outcome: failed})
+		x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: 500, Outcome: translate.OutcomeFailed})
 		x.sendReply(translate.Internal(), x.replyHeaders(nil))
 		return Pause
 	}

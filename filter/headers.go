@@ -70,10 +70,6 @@ const (
 	timeoutHeader = "x-envoy-upstream-rq-timeout-ms"
 	sessionHeader = "x-ezat-session"
 
-	// routeProperty marks a request that the filter has rewritten. Its value is
-	// the route prefix under which it came; Envoy keeps it as wasm.ezat.route.
-	routeProperty = "ezat.route"
-
 	jsonType   = "application/json"
 	streamType = "text/event-stream; charset=utf-8"
 )
@@ -170,16 +166,15 @@ func (e *edits) remove(name string) {
 func (x *exchange) rewriteRequest(pairs [][2]string, path string) error {
 	c := &x.plugin.config
 	e := edits{host: x.host, m: RequestHeaders}
-	// Changed headers make Envoy choose the route again, now for the upstream's
-	// path: its routes can ask for this mark, which no client can make.
-	e.err = x.host.SetProperty(routeProperty, []byte(x.plugin.config.routePrefix))
 	for _, p := range pairs {
 		if name := lower(p[0]); dropsUpstream(name) {
 			e.remove(name)
 		}
 	}
 	e.set(":path", path)
+	x.authority = lookup(pairs, ":authority")
 	if c.authority != "" {
+		x.authority = c.authority
 		e.set(":authority", c.authority)
 	}
 	for _, h := range x.credentialHeaders() {

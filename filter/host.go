@@ -36,6 +36,7 @@ const (
 	Info Level = iota
 	Warn
 	Error
+	Critical
 )
 
 // CallResult is the answer to a callout. Status is 0 when the call failed.

@@ -88,7 +88,7 @@ func (x *exchange) fetchPage(after string) Action {
 	headers := [][2]string{
 		{":method", "GET"},
 		{":path", x.pagePath(after)},
-		{":authority", x.host.Header(RequestHeaders, ":authority")},
+		{":authority", x.authority},
 		{"anthropic-version", c.version},
 		{"accept-encoding", "identity"},
 	}
@@ -103,10 +103,7 @@ func (x *exchange) fetchPage(after string) Action {
 
 // pageArrived goes on with the list, from the callout's callback.
 func (x *exchange) pageArrived(result CallResult) {
-	if x.response != responsePaging {
-		return
-	}
-	if x.takePage(result) == Pause {
+	if x.response != responsePaging || x.takePage(result) == Pause {
 		return
 	}
 	if err := x.host.Resume(); err != nil {
@@ -114,7 +111,8 @@ func (x *exchange) pageArrived(result CallResult) {
 	}
 }
 
-func (x *exchange) takePage(result CallResult) Action {
+func (x *exchange) takePage(result CallResult) (action Action) {
+	defer x.guard(&action)
 	switch {
 	case result.Status == 200 && len(result.Body) <= answerBodyBytesMax:
 		return x.addPage(result.Body)

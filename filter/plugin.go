@@ -10,6 +10,7 @@ var version = "dev"
 type plugin struct {
 	config  config
 	models  *translate.Models
+	parser  translate.Parser
 	scratch []byte
 }
 

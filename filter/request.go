@@ -76,7 +76,7 @@ func (x *exchange) wholeRequest(trailers bool) Action {
 
 func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
 	c := &x.plugin.config
-	request, refusal := translate.Parse(body)
+	request, refusal := x.plugin.parser.Parse(body)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -122,5 +122,5 @@ func (x *exchange) sendRequest(plan *translate.Plan, sized bool) error {
 // breakDown answers 500 for a host that refuses what the translation needs.
 func (x *exchange) breakDown(what string, err error) Action {
 	x.host.Log(Error, what+": the host refused a call: "+err.Error())
-	return x.Fault()
+	return x.fail()
 }

@@ -66,8 +66,10 @@ func (x *exchange) holdAnswer() Action {
 		return Pause
 	}
 	e := edits{host: x.host, m: ResponseHeaders}
+	x.outStatus = 200
 	if x.response == responseError {
-		e.set(":status", strconv.Itoa(x.upstreamError(nil).Status))
+		x.outStatus = x.upstreamError(nil).Status
+		e.set(":status", strconv.Itoa(x.outStatus))
 	}
 	if x.response == responseWhole && x.reply.Stream {
 		// Only an error event can follow: see wholeBody.
@@ -124,7 +126,7 @@ func (x *exchange) finishChat(body []byte) Action {
 	if e != nil {
 		return x.finishFault(e)
 	}
-	record.Status, record.Outcome = 200, ok
+	record.Status = 200
 	x.record(record)
 	return x.finish(200, out)
 }
@@ -153,9 +155,14 @@ func (x *exchange) finishError(body []byte) Action {
 	return x.finishFault(x.upstreamError(body))
 }
 
-// finishFault answers with an error in the place of the upstream's body.
+// finishFault answers with an error in the place of the upstream's body. Where
+// trailers came and no body, there is no place: a reply of ours must do.
 func (x *exchange) finishFault(e *translate.Error) Action {
 	x.recordFault(e)
+	if x.held && !x.answerBegan {
+		x.sendReply(e, x.replyHeaders(x.host.Headers(ResponseHeaders)))
+		return Pause
+	}
 	if !x.held && x.response == responseWhole && x.reply.Stream {
 		return x.finish(e.Status, translate.AppendEvent(nil, e))
 	}

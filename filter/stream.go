@@ -67,6 +67,10 @@ func (x *exchange) streamTrailers() Action {
 // leave.
 func (x *exchange) feed(chunk []byte, end bool) []byte {
 	out := x.stream.Feed(x.plugin.takeScratch(), chunk, end)
+	if !x.firstToken && x.stream.Spoke() {
+		x.firstToken = true
+		x.host.Observe("ezat.first_token_ms", (x.host.Now()-x.began)/1_000_000)
+	}
 	if x.stream.Early() == nil && x.stream.Done() {
 		x.recordStream()
 	}

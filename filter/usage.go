@@ -6,15 +6,6 @@ import (
 	"ezat.io/chat-completions/translate"
 )
 
-// Outcomes of operator.md, "What is recorded".
-const (
-	ok            = "ok"
-	refused       = "refused"
-	upstreamError = "upstream_error"
-	failed        = "failed"
-	clientLeft    = "client_left"
-)
-
 // usageProperty is the one string that operator.md names: Envoy keeps the
 // value as wasm.ezat.usage.
 const usageProperty = "ezat.usage"
@@ -50,11 +41,15 @@ func (x *exchange) record(r translate.Record) {
 // host in its place. What the host refuses before anything has gone up counts
 // as refused.
 func (x *exchange) recordFault(e *translate.Error) {
-	outcome := upstreamError
+	outcome := translate.OutcomeUpstreamError
 	if !x.sentUpstream && x.local {
-		outcome = refused
+		outcome = translate.OutcomeRefused
 	}
-	x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: e.Status, Outcome: outcome})
+	status := e.Status
+	if !x.held {
+		status = x.outStatus
+	}
+	x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: status, Outcome: outcome})
 }
 
 // recordStream records a stream that has ended, well or not.
@@ -70,16 +65,16 @@ func (x *exchange) recordEnd() {
 	if x.recorded || x.request == requestNew || x.response == responseForeign {
 		return
 	}
-	r := translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Outcome: clientLeft}
+	r := translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Outcome: translate.OutcomeClientLeft}
 	if x.stream != nil {
 		r = x.stream.Record()
-		r.Outcome = clientLeft
+		r.Outcome = translate.OutcomeClientLeft
 	}
 	if x.stream != nil && !x.held {
 		r.Status = 200
 	}
 	if x.brokenOff() {
-		r.Outcome, r.Usage, r.Estimated, r.FinishReason = failed, translate.Usage{}, false, ""
+		r.Outcome, r.Usage, r.Estimated, r.FinishReason = translate.OutcomeFailed, translate.Usage{}, false, ""
 	}
 	x.record(r)
 }
