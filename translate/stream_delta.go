@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
-	"ezat.io/chat-completions/translate/internal/shape"
 )
 
 // Nearly all of a stream are deltas, spelled one way. The shapes below are read
@@ -23,11 +22,11 @@ const (
 )
 
 var (
-	namedDelta = shape.New(deltaFields + deltaHead)
-	plainDelta = shape.New(deltaField + deltaHead)
-	bareDelta  = shape.New(deltaHead)
-	textDelta  = shape.New(deltaKind + deltaText)
-	inputDelta = shape.New(deltaKind + deltaInput)
+	namedDelta = jsontext.NewShape(deltaFields + deltaHead)
+	plainDelta = jsontext.NewShape(deltaField + deltaHead)
+	bareDelta  = jsontext.NewShape(deltaHead)
+	textDelta  = jsontext.NewShape(deltaKind + deltaText)
+	inputDelta = jsontext.NewShape(deltaKind + deltaInput)
 )
 
 // delta is a delta in one of the known spellings.

@@ -1,14 +1,14 @@
-package shape
+package jsontext
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestAt(t *testing.T) {
+func TestShape(t *testing.T) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for size := range 40 {
-		text := New(letters[:size])
+		text := NewShape(letters[:size])
 		if text.Size() != size {
 			t.Fatalf("size %d, want %d", text.Size(), size)
 		}
