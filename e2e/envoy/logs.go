@@ -1,0 +1,121 @@
+package envoy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Log returns what Envoy has written about itself and what the module has
+// logged.
+func (e *Envoy) Log() string { return e.read("server.log") }
+
+// read returns a log; one that cannot be read says so itself, because logs
+// are read when something else has gone wrong.
+func (e *Envoy) read(name string) string {
+	text, err := os.ReadFile(e.path(name))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// fault matches lines of Envoy's log that no good run has: crashes of the VM,
+// calls outside the list of capabilities, broken assertions of Envoy.
+var fault = regexp.MustCompile(`\]\[critical\]|Wasm VM failed|Plugin .*(VM|failed)|Function: |restricted|envoy bug failure|assert failure`)
+
+// Faults returns the lines of the log that speak of a crash or of a
+// restricted call.
+func (e *Envoy) Faults() []string {
+	var lines []string
+	for line := range strings.Lines(e.Log()) {
+		// Envoy 1.40 calls the place of the list deprecated, and that place has the word in its name.
+		if fault.MatchString(line) && !strings.Contains(line, "Deprecated field") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// Access is one line of the access log.
+type Access struct {
+	Line   string
+	Method string
+	Path   string // that the client asked for, without the query
+	Status string
+	Fields map[string]string // the key=value parts; "-" is an absent value
+	Usage  json.RawMessage   // the filter's line; nil without one
+}
+
+var accessLine = regexp.MustCompile(`^\S+ "(\S+) (\S+) (\S+)" (\d+) (.*?) usage=(.*)$`)
+
+// ParseAccess reads one line of the access log.
+func ParseAccess(line string) (Access, error) {
+	m := accessLine.FindStringSubmatch(line)
+	if m == nil {
+		return Access{}, fmt.Errorf("not a line of the access log: %q", line)
+	}
+	a := Access{Line: line, Method: m[1], Path: m[2], Status: m[4], Fields: map[string]string{}}
+	for _, field := range strings.Fields(m[5]) {
+		key, value, ok := strings.Cut(field, "=")
+		if !ok {
+			return Access{}, fmt.Errorf("not a field: %q in %q", field, line)
+		}
+		a.Fields[key] = value
+	}
+	if m[6] != "-" {
+		a.Usage = json.RawMessage(m[6])
+		if !json.Valid(a.Usage) {
+			return Access{}, fmt.Errorf("the usage is not JSON: %q", line)
+		}
+	}
+	return a, nil
+}
+
+// AccessLog returns the lines of the access log so far. A line comes about
+// 50 ms after the request has ended.
+func (e *Envoy) AccessLog() ([]Access, error) {
+	var all []Access
+	for line := range strings.Lines(e.read("access.log")) {
+		if !strings.HasSuffix(line, "\n") {
+			break // half of it is not written yet
+		}
+		a, err := ParseAccess(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// WaitAccess waits for the first line of the access log that matches, until
+// ctx ends.
+func (e *Envoy) WaitAccess(ctx context.Context, match func(Access) bool) (Access, error) {
+	for {
+		all, err := e.AccessLog()
+		if err != nil {
+			return Access{}, err
+		}
+		for _, a := range all {
+			if match(a) {
+				return a, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return Access{}, fmt.Errorf("no such line in the access log: %w\n%s", ctx.Err(), tail(e.read("access.log"), 20))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// tail returns the last lines of a text.
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
