@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ezat.io/chat-completions/translate"
+	"ezat.io/chat-completions/translate/cases"
 )
 
 // These tests show rows of the contract and decisions that no single exchange of the
@@ -206,4 +207,60 @@ func conversation(turns int) []byte {
 	}
 	b.WriteString(`]}`)
 	return []byte(b.String())
+}
+
+// TestStreamsDoNotMix feeds two streams in turns, byte by byte: each gives what it gives
+// alone, and one that is dropped half-way leaves nothing behind for the next.
+func TestStreamsDoNotMix(t *testing.T) {
+	replies := []translate.Reply{
+		{Model: "one", Stream: true, IncludeUsage: true},
+		{Model: "two", Stream: true},
+	}
+	var sources [2][]byte
+	for i, name := range []string{"streams/13-interleaved-thinking-tools", "streams/02-text-unicode-long"} {
+		sources[i] = streamOf(t, name)
+	}
+	alone := func(i int) string {
+		facts := translate.Answer{RequestID: fmt.Sprint("r", i), Created: int64(i)}
+		return string(translate.NewStream(replies[i], facts, true).Feed(nil, sources[i], true))
+	}
+	want := [2]string{alone(0), alone(1)}
+	var streams [2]*translate.Stream
+	for i := range streams {
+		streams[i] = translate.NewStream(replies[i], translate.Answer{RequestID: fmt.Sprint("r", i), Created: int64(i)}, true)
+	}
+	var got [2][]byte
+	for at := range max(len(sources[0]), len(sources[1])) {
+		for i, s := range streams {
+			if at < len(sources[i]) {
+				got[i] = s.Feed(got[i], sources[i][at:at+1], at == len(sources[i])-1)
+			}
+		}
+	}
+	for i := range got {
+		if string(got[i]) != want[i] {
+			t.Errorf("stream %d differs from what it gives alone:\n%s\n%s", i, got[i], want[i])
+		}
+	}
+	half := translate.NewStream(replies[0], translate.Answer{RequestID: "half"}, true)
+	half.Feed(nil, sources[0][:len(sources[0])/2], false)
+	if again := alone(1); again != want[1] {
+		t.Errorf("after a stream that was dropped half-way:\n%s\n%s", again, want[1])
+	}
+}
+
+// streamOf is the upstream's answer in a case.
+func streamOf(t *testing.T, name string) []byte {
+	t.Helper()
+	all, err := cases.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if c.Name == name {
+			return c.Calls[0].Answer.Body
+		}
+	}
+	t.Fatalf("no case %s", name)
+	return nil
 }

@@ -88,7 +88,7 @@ func strict(t *testing.T, c *cases.Case, outcome cases.Outcome) {
 			"Anthropic-Version": {"2023-06-01"},
 			"X-Api-Key":         {cases.Key},
 		}
-		if refusal := standin.Check(header, sent.Body, standinRules(c)...); refusal != nil && !c.Forgives(refusal.Status) {
+		if refusal := standin.Check(header, sent.Body, standinRules(c)...); refusal != nil && !c.Forgives(i, refusal.Status) {
 			t.Errorf("the stand-in refuses what goes up: %v\n%s", refusal, sent.Body)
 		}
 	}
