@@ -8,14 +8,6 @@ import (
 	"ezat.io/chat-completions/translate/internal/jsontext"
 )
 
-// Fetch is an image that must be downloaded before the request can go up.
-type Fetch struct {
-	// URL as the client sent it, http or https.
-	URL string
-	// Path names the part in error texts: messages[0].content[2].image_url.url.
-	Path string
-}
-
 // imageTypes are the types that the upstream takes (contract, "Images and PDFs").
 var imageTypes = [...]string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
@@ -75,14 +67,22 @@ func (c *conversation) imageURL(v jsontext.Value, b *block) *fault {
 	return nil
 }
 
-// fetch notes an image that must be downloaded.
+// fetch notes an image that must be downloaded: the same URL once.
 func (c *conversation) fetch(url string, b *block) *fault {
-	if len(c.request.fetches) == imageURLsMax {
+	if c.urls++; c.urls > imageURLsMax {
 		return bad("a request may have at most " + strconv.Itoa(imageURLsMax) + " image URLs")
 	}
+	fetches := &c.request.fetches
+	for i := range *fetches {
+		if f := &(*fetches)[i]; f.URL == url {
+			f.Uses++
+			b.fetch = int32(i) + 1
+			return nil
+		}
+	}
 	path := "messages[" + strconv.Itoa(c.index) + "].content[" + strconv.Itoa(c.partIndex) + "].image_url.url"
-	c.request.fetches = append(c.request.fetches, Fetch{URL: url, Path: path})
-	b.fetch = int32(len(c.request.fetches))
+	*fetches = append(*fetches, Fetch{URL: url, Path: path, Uses: 1})
+	b.fetch = int32(len(*fetches))
 	return nil
 }
 

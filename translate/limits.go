@@ -25,6 +25,17 @@ const (
 	// and PDFs").
 	imageURLsMax = 20
 
+	// ImageBytesMax bounds one downloaded image, ImagesBytesMax those of a request
+	// (contract, "Images and PDFs": 10 MB and 32 MB).
+	ImageBytesMax  = 10 << 20
+	ImagesBytesMax = 32 << 20
+
+	// urlBytesMax bounds an image URL, hostBytesMax and labelBytesMax its host
+	// (RFC 1035, 2.3.4).
+	urlBytesMax   = 8192
+	hostBytesMax  = 253
+	labelBytesMax = 63
+
 	// dataURLHeadBytesMax bounds what stands before the comma of a data URL.
 	dataURLHeadBytesMax = 1 << 10
 

@@ -46,6 +46,7 @@ type conversation struct {
 	calls      pendingCalls
 	index      int  // of the message being read
 	partIndex  int  // of the content part being read
+	urls       int  // image URLs so far
 	clientTurn bool // some message is neither system nor developer
 	ids        idMap
 }

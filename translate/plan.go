@@ -19,6 +19,8 @@ type Env struct {
 	SessionHeader string
 	// HTTPImages and HTTPSImages tell by which schemes images can be downloaded.
 	HTTPImages, HTTPSImages bool
+	// PrivateImages lets literal private addresses through (`images.allow_private`).
+	PrivateImages bool
 	// GatewayKey: the gateway adds a key of its own (`upstream.credentials`).
 	GatewayKey bool
 }
@@ -30,9 +32,10 @@ type Plan struct {
 	// Session is the value of x-ezat-session to send, fit for a header; empty
 	// for none.
 	Session string
-	// Fetches are the images to download first.
+	// Fetches are the images to download first; Resolve takes them.
 	Fetches []Fetch
 
+	images      []Image
 	request     *Request
 	model       string
 	maxTokens   []byte
@@ -81,16 +84,18 @@ func Decide(r *Request, env *Env) (*Plan, *Error) {
 	return p, nil
 }
 
-// checkFetches refuses image URLs whose scheme is turned off.
+// checkFetches refuses image URLs that cannot be fetched: their scheme is turned
+// off, or they fail ParseImageURL.
 func (p *Plan) checkFetches(env *Env) *Error {
-	for _, fetch := range p.Fetches {
-		on := env.HTTPImages
-		if hasPrefixFold([]byte(fetch.URL), "https:") {
-			on = env.HTTPSImages
-		}
-		if !on {
+	for i := range p.Fetches {
+		fetch := &p.Fetches[i]
+		url, reason := ParseImageURL(fetch.URL, env.PrivateImages)
+		if reason == "" && !url.HTTPS && !env.HTTPImages || url.HTTPS && !env.HTTPSImages {
 			f := fault{path: fetch.Path, text: "image downloads are turned off here; send the image as a data URL"}
 			return f.refused()
+		}
+		if reason != "" {
+			return fetch.Failed(reason)
 		}
 	}
 	return nil

@@ -1,6 +1,10 @@
 package translate
 
-import "ezat.io/chat-completions/translate/internal/jsontext"
+import (
+	"encoding/base64"
+
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
 
 // Write emits the upstream's request body in order. It decides nothing. Each
 // piece is good only during the call of emit; large spans of the client's body
@@ -12,7 +16,7 @@ func (p *Plan) Write(emit func(piece []byte)) {
 	if parser.out == nil {
 		parser.out = make([]byte, 0, 2*pieceBytes)
 	}
-	w := writer{buf: parser.out, emit: emit}
+	w := writer{buf: parser.out, emit: emit, images: p.images}
 	w.fields(p)
 	w.tools(p)
 	w.system(p)
@@ -23,8 +27,9 @@ func (p *Plan) Write(emit func(piece []byte)) {
 
 // writer joins small pieces before it hands them on.
 type writer struct {
-	buf  []byte
-	emit func([]byte)
+	buf    []byte
+	emit   func([]byte)
+	images []Image
 }
 
 func (w *writer) text(s string) {
@@ -228,6 +233,10 @@ func (w *writer) block(b *block, automatic bool) {
 		w.span(b.body)
 		w.text(`"`)
 	case imageBlock:
+		if b.fetch > 0 {
+			w.image(&w.images[b.fetch-1])
+			break
+		}
 		w.file(`{"type":"image","source":{"type":"base64","media_type":"`, b)
 	case documentBlock:
 		w.file(`{"type":"document","source":{"type":"base64","media_type":"`, b)
@@ -259,6 +268,21 @@ func (w *writer) file(begin string, b *block) {
 	w.text(b.media)
 	w.text(`","data":"`)
 	w.span(b.body)
+	w.text(`"}`)
+}
+
+// image writes a downloaded image, encoded into the buffer piece by piece.
+func (w *writer) image(image *Image) {
+	w.text(`{"type":"image","source":{"type":"base64","media_type":"`)
+	w.text(image.Type)
+	w.text(`","data":"`)
+	w.flush()
+	for data := image.Data; len(data) > 0; {
+		n := min(len(data), cap(w.buf)/4*3)
+		w.buf = base64.StdEncoding.AppendEncode(w.buf[:0], data[:n])
+		w.flush()
+		data = data[n:]
+	}
 	w.text(`"}`)
 }
 
