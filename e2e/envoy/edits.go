@@ -59,24 +59,25 @@ func IdleTimeouts(stream, connection time.Duration) Edit {
 	}
 }
 
-// WholeAnswer replaces the time that the filter gives a whole answer. The
-// filter says it in a header; a header filter behind it says something else,
-// and says nothing where the filter says nothing.
+// WholeAnswer replaces the 590 s that the filter gives a whole answer. The
+// filter says them in a header, so a script behind it says something else
+// instead; what the filter says of streams stays.
 func WholeAnswer(limit time.Duration) Edit {
-	mutation := map[string]any{
-		"name": "envoy.filters.http.header_mutation",
+	const script = `function envoy_on_request(handle)
+  local headers = handle:headers()
+  if headers:get("x-envoy-upstream-rq-timeout-ms") == "590000" then
+    headers:replace("x-envoy-upstream-rq-timeout-ms", "%d")
+  end
+end`
+	lua := map[string]any{
+		"name": "envoy.filters.http.lua",
 		"typed_config": map[string]any{
-			"@type": "type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation",
-			"mutations": map[string]any{"request_mutations": []any{map[string]any{
-				"append": map[string]any{
-					"header":        map[string]any{"key": "x-envoy-upstream-rq-timeout-ms", "value": strconv.FormatInt(limit.Milliseconds(), 10)},
-					"append_action": "OVERWRITE_IF_EXISTS",
-				},
-			}}},
+			"@type":               "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua",
+			"default_source_code": map[string]any{"inline_string": fmt.Sprintf(script, limit.Milliseconds())},
 		},
 	}
 	return func(c *Config) error {
-		return c.InsertBefore(mutation, at(HCM, "http_filters", "envoy.filters.http.router")...)
+		return c.InsertBefore(lua, at(HCM, "http_filters", "envoy.filters.http.router")...)
 	}
 }
 

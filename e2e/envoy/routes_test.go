@@ -11,8 +11,21 @@ import (
 	"ezat.io/chat-completions/e2e/standin"
 )
 
-func TestPaths(t *testing.T) {
-	e, up := start(t, envoy.Options{})
+// TestAsShipped asks one Envoy, on which nothing but addresses is replaced.
+func TestAsShipped(t *testing.T) {
+	e, up := start(t, envoy.Options{Concurrency: 2})
+	for name, test := range map[string]func(*testing.T, *envoy.Envoy, upstream){
+		"paths": testPaths, "headers": testHeaders, "asked once": testAskedOnce, "usage": testUsageIsLogged,
+		"bodies": testBodies, "stream": testStreamPasses,
+	} {
+		t.Run(name, func(t *testing.T) {
+			up.Reset()
+			test(t, e, up)
+		})
+	}
+}
+
+func testPaths(t *testing.T, e *envoy.Envoy, up upstream) {
 	protocols(t, func(t *testing.T, c *http.Client) {
 		for _, path := range []string{
 			"/", "/v1/messages", "/openai", "/openai/v1x/models", "/openai/v2/models", "/OpenAI/v1/models",
@@ -73,8 +86,7 @@ func get404(t *testing.T, c *http.Client, e *envoy.Envoy, path string) reply {
 	return r
 }
 
-func TestHeaders(t *testing.T) {
-	e, up := start(t, envoy.Options{})
+func testHeaders(t *testing.T, e *envoy.Envoy, up upstream) {
 	protocols(t, func(t *testing.T, c *http.Client) {
 		up.Script(func(*standin.Recorded) *standin.Response {
 			r := standin.JSON(200, []byte(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":2}}`))
@@ -117,9 +129,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// TestNothingIsAskedTwice: an upstream that breaks off was still asked once.
-func TestNothingIsAskedTwice(t *testing.T) {
-	e, up := start(t, envoy.Options{})
+// testAskedOnce: an upstream that breaks off was still asked once.
+func testAskedOnce(t *testing.T, e *envoy.Envoy, up upstream) {
 	c := client(t, false)
 	up.Script(func(*standin.Recorded) *standin.Response { return &standin.Response{Cut: true} })
 	r := chat(t, c, e, hello)

@@ -52,30 +52,33 @@ func TestFileLoads(t *testing.T) {
 	}
 	authority := newAuthority(t)
 	cert, key := authority.issue(t, "localhost")
-	for _, version := range []string{envoy.Current, envoy.Older} {
-		for name, examples := range map[string][]string{"as shipped": nil, "with its examples": {"client-tls", "gateway"}} {
-			t.Run(version+" "+name, func(t *testing.T) {
-				c := shipped(t, examples...)
-				edits := []envoy.Edit{
-					envoy.Set(filepath.Join(root, "build", "out", "chat-completions.wasm"), envoy.At(envoy.Filter, "vm_config", "code", "local", "filename")...),
-					envoy.Set(authority.path, envoy.At(envoy.Cluster, "transport_socket", "typed_config", "common_tls_context", "validation_context", "trusted_ca", "filename")...),
+	for name, test := range map[string]struct {
+		version  string
+		examples []string
+	}{
+		"current":                  {envoy.Current, nil},
+		"older":                    {envoy.Older, nil},
+		"older, with its examples": {envoy.Older, []string{"client-tls", "gateway"}}, // other tests run them on the current one
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := shipped(t, test.examples...)
+			edits := []envoy.Edit{
+				envoy.Set(filepath.Join(root, "build", "out", "chat-completions.wasm"), envoy.At(envoy.Filter, "vm_config", "code", "local", "filename")...),
+				envoy.Set(authority.path, envoy.At(envoy.Cluster, "transport_socket", "typed_config", "common_tls_context", "validation_context", "trusted_ca", "filename")...),
+			}
+			if test.examples != nil {
+				edits = append(edits, serve(cert, key)...)
+			}
+			for _, edit := range edits {
+				if err := edit(c); err != nil {
+					t.Fatal(err)
 				}
-				if examples != nil {
-					place := envoy.At(envoy.Listener, "filter_chains", 0, "transport_socket", "typed_config", "common_tls_context", "tls_certificates", 0)
-					edits = append(edits, envoy.Set(cert, envoy.At(place, "certificate_chain", "filename")...),
-						envoy.Set(key, envoy.At(place, "private_key", "filename")...))
-				}
-				for _, edit := range edits {
-					if err := edit(c); err != nil {
-						t.Fatal(err)
-					}
-				}
-				log, err := envoy.Validate(within(t), version, c, "ANTHROPIC_API_KEY=of-the-gateway")
-				if err != nil {
-					t.Errorf("%v\n%s", err, log)
-				}
-			})
-		}
+			}
+			log, err := envoy.Validate(t.Context(), test.version, c, "ANTHROPIC_API_KEY=of-the-gateway")
+			if err != nil {
+				t.Errorf("%v\n%s", err, log)
+			}
+		})
 	}
 }
 
@@ -199,8 +202,7 @@ func TestLogNamesNoSecrets(t *testing.T) {
 	}
 }
 
-func TestUsageIsLogged(t *testing.T) {
-	e, up := start(t, envoy.Options{})
+func testUsageIsLogged(t *testing.T, e *envoy.Envoy, up upstream) {
 	c := client(t, false)
 	r := chat(t, c, e, hello, "x-extra", "sk-in-a-header")
 	wantAnswer(t, r)

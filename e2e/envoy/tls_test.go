@@ -14,7 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,71 +93,65 @@ func writePEM(t *testing.T, name, kind string, der []byte) string {
 	return path
 }
 
-// secureUpstream is a stand-in with TLS that notes which names are asked for.
-type secureUpstream struct {
-	*standin.Server
-	URL string
-
-	mu    sync.Mutex
-	asked []string
-}
-
-func newSecureUpstream(t *testing.T, a *authority, host string) *secureUpstream {
-	t.Helper()
-	cert, err := tls.LoadX509KeyPair(a.issue(t, host))
-	if err != nil {
-		t.Fatal(err)
-	}
-	up := &secureUpstream{Server: standin.New(standin.Options{})}
-	server := httptest.NewUnstartedServer(up.Server)
-	server.Config.ErrorLog = quiet
-	server.TLS = &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		up.mu.Lock()
-		defer up.mu.Unlock()
-		up.asked = append(up.asked, hello.ServerName)
-		return &cert, nil
-	}}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	t.Cleanup(up.Server.Close)
-	up.URL = server.URL
-	return up
-}
-
 // TestUpstreamMustProveItsName: the file's TLS settings, with another
 // authority than the system's.
 func TestUpstreamMustProveItsName(t *testing.T) {
 	trusted, stranger := newAuthority(t), newAuthority(t)
-	for name, test := range map[string]struct {
+	var shown atomic.Pointer[tls.Certificate]
+	var asked atomic.Pointer[string]
+	up := standin.New(standin.Options{})
+	server := httptest.NewUnstartedServer(up)
+	server.Config.ErrorLog = quiet
+	server.TLS = &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		asked.Store(&hello.ServerName)
+		return shown.Load(), nil
+	}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	t.Cleanup(up.Close)
+	e := envoy.New(t, envoy.Options{Upstreams: []string{server.URL}, UpstreamCA: trusted.path})
+	for _, test := range []struct {
+		name   string
 		signer *authority
 		host   string
 		fine   bool
 	}{
-		"the right name":                         {trusted, "api.anthropic.com", true},
-		"another name":                           {trusted, "api.example.test", false},
-		"the right name, a stranger's authority": {stranger, "api.anthropic.com", false},
+		{"another name", trusted, "api.example.test", false},
+		{"the right name, a stranger's authority", stranger, "api.anthropic.com", false},
+		{"the right name", trusted, "api.anthropic.com", true}, // the last one, because its connection is kept
 	} {
-		t.Run(name, func(t *testing.T) {
-			up := newSecureUpstream(t, test.signer, test.host)
-			e := envoy.New(t, envoy.Options{Upstreams: []string{up.URL}, UpstreamCA: trusted.path})
+		t.Run(test.name, func(t *testing.T) {
+			cert, err := tls.LoadX509KeyPair(test.signer.issue(t, test.host))
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown.Store(&cert)
+			asked.Store(nil)
 			r := chat(t, client(t, false), e, hello)
+			if name := asked.Load(); name == nil || *name != "api.anthropic.com" {
+				t.Errorf("asked for the name %v", name)
+			}
 			if test.fine {
 				wantAnswer(t, r)
-			} else {
-				wantError(t, r, 503, "server_error")
-				if strings.Contains(r.Body, test.host) {
-					t.Errorf("the client is told of the certificate: %s", r.Body)
-				}
-				if sent := up.Requests(); len(sent) != 0 {
-					t.Errorf("the upstream got %d requests", len(sent))
-				}
+				return
 			}
-			up.mu.Lock()
-			defer up.mu.Unlock()
-			if len(up.asked) == 0 || up.asked[0] != "api.anthropic.com" {
-				t.Errorf("asked for the names %q", up.asked)
+			wantError(t, r, 503, "server_error")
+			if strings.Contains(r.Body, test.host) {
+				t.Errorf("the client is told of the certificate: %s", r.Body)
+			}
+			if sent := up.Requests(); len(sent) != 0 {
+				t.Errorf("the upstream got %d requests", len(sent))
 			}
 		})
+	}
+}
+
+// serve gives the example of TLS for clients its certificate.
+func serve(cert, key string) []envoy.Edit {
+	place := envoy.At(envoy.Listener, "filter_chains", 0, "transport_socket", "typed_config", "common_tls_context", "tls_certificates", 0)
+	return []envoy.Edit{
+		envoy.Set(cert, envoy.At(place, "certificate_chain", "filename")...),
+		envoy.Set(key, envoy.At(place, "private_key", "filename")...),
 	}
 }
 
@@ -165,11 +159,7 @@ func TestUpstreamMustProveItsName(t *testing.T) {
 func TestClientTLSExample(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.issue(t, "localhost")
-	place := envoy.At(envoy.Listener, "filter_chains", 0, "transport_socket", "typed_config", "common_tls_context", "tls_certificates", 0)
-	e, _ := start(t, envoy.Options{Examples: []string{"client-tls"}, Edits: []envoy.Edit{
-		envoy.Set(cert, envoy.At(place, "certificate_chain", "filename")...),
-		envoy.Set(key, envoy.At(place, "private_key", "filename")...),
-	}})
+	e, _ := start(t, envoy.Options{Examples: []string{"client-tls"}, Edits: serve(cert, key)})
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
 	for _, alpn := range []string{"http/1.1", "h2"} {
