@@ -235,13 +235,37 @@ type config struct {
 		Credentials string  `json:"credentials"`
 		ModelPrefix *string `json:"model_prefix"`
 	} `json:"upstream"`
-	Models        map[string]modelConfig `json:"models"`
-	UnknownModels string                 `json:"unknown_models"`
-	HoldHeaders   bool                   `json:"hold_headers"`
-	Caching       bool                   `json:"caching"`
+	Models        modelConfigs `json:"models"`
+	UnknownModels string       `json:"unknown_models"`
+	HoldHeaders   bool         `json:"hold_headers"`
+	Caching       bool         `json:"caching"`
+}
+
+// modelConfigs are the configured models in the order of the configuration, which is
+// that of the model list.
+type modelConfigs []modelConfig
+
+func (m *modelConfigs) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		entry := modelConfig{Name: name.(string)}
+		if err := d.Decode(&entry); err != nil {
+			return err
+		}
+		*m = append(*m, entry)
+	}
+	return nil
 }
 
 type modelConfig struct {
+	Name            string    `json:"-"`
 	Upstream        *string   `json:"upstream"`
 	MaxOutputTokens *int      `json:"max_output_tokens"`
 	Sampling        *bool     `json:"sampling"`
@@ -265,13 +289,12 @@ func (c config) models() *translate.Models {
 		prefix = *c.Upstream.ModelPrefix
 	}
 	var entries []translate.ModelEntry
-	for name, m := range c.Models {
+	for _, m := range c.Models {
 		entries = append(entries, translate.ModelEntry{
-			Name: name, Upstream: m.Upstream, MaxOutputTokens: m.MaxOutputTokens,
+			Name: m.Name, Upstream: m.Upstream, MaxOutputTokens: m.MaxOutputTokens,
 			Sampling: m.Sampling, Caching: m.Caching, Thinking: m.Thinking, Effort: m.Effort,
 		})
 	}
-	slices.SortFunc(entries, func(a, b translate.ModelEntry) int { return strings.Compare(a.Name, b.Name) })
 	return translate.NewModels(prefix, entries)
 }
 
