@@ -42,7 +42,6 @@ type exchange struct {
 	stream       *translate.Stream
 	firstToken   bool
 	list         translate.ModelList
-	pages        int
 	recorded     bool
 	sentUpstream bool
 }
@@ -139,7 +138,11 @@ func (x *exchange) RequestBody(size int, end bool) (action Action) {
 	case requestReading:
 		return x.chatBody(size, end)
 	case requestBodyless:
-		return x.drop(RequestBody, size)
+		action := x.drop(RequestBody, size)
+		if action == Pause {
+			x.request = requestOver
+		}
+		return action
 	case requestOver:
 		x.drop(RequestBody, size)
 		return Pause
@@ -302,13 +305,15 @@ func (x *exchange) fail() Action {
 		x.sendReply(translate.Internal(), x.replyHeaders(nil))
 		return Pause
 	}
-	if x.response != responseOwn && x.response != responseForeign {
-		x.response = responseOver
+	if x.response == responseOwn || x.response == responseForeign {
+		return Pause
 	}
-	return Continue
+	x.response = responseOver
+	return x.drop(ResponseBody, 1)
 }
 
-// drop empties a buffer whose bytes nobody gets.
+// drop empties a buffer of size bytes that nobody is to get. Bytes that the
+// host will not drop it must not send either.
 func (x *exchange) drop(b Body, size int) Action {
 	if size > 0 {
 		if err := x.host.ReplaceBody(b, nil); err != nil {

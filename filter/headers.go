@@ -263,13 +263,22 @@ func (x *exchange) nameRequest(upstream string) {
 	if x.requestID != "" {
 		return
 	}
-	connection, _ := x.host.Property("connection", "id")
-	var n uint64
-	for i := range min(len(connection), 8) {
-		n |= uint64(connection[i]) << (8 * i)
-	}
 	x.requestID = "req_" + strconv.FormatInt(x.began, 16) + "_" +
-		strconv.FormatUint(n, 16) + "_" + strconv.FormatUint(uint64(x.id), 16)
+		strconv.FormatInt(x.numberProperty("connection", "id"), 16) + "_" + strconv.FormatUint(uint64(x.id), 16)
+}
+
+// numberProperty is a property that is a number: eight bytes, the lowest first.
+// It is 0 when the host has none.
+func (x *exchange) numberProperty(path ...string) int64 {
+	value, _ := x.host.Property(path...)
+	if len(value) != 8 {
+		return 0
+	}
+	var n uint64
+	for i := range len(value) {
+		n |= uint64(value[i]) << (8 * i)
+	}
+	return int64(n)
 }
 
 // envelope is an error as the client's body.

@@ -26,10 +26,6 @@ const (
 	// the upstream gives at once.
 	modelPageEntries = 1000
 
-	// modelPagesMax bounds the pages of one model list. An upstream that has
-	// still more to give after them is broken: 500.
-	modelPagesMax = 20
-
 	// modelPageTimeoutMs bounds the callout for one further page of the list.
 	modelPageTimeoutMs = 30_000
 

@@ -39,11 +39,12 @@ func (x *exchange) unknownModel() *translate.Error {
 	return x.reply.UpstreamError(404, nil)
 }
 
-// pagePath is the path of one page of the upstream's list.
+// pagePath is the path of one page of the upstream's list. after is the core's
+// cursor, fit for a query.
 func (x *exchange) pagePath(after string) string {
 	path := x.plugin.config.modelsPath + "?limit=" + strconv.Itoa(modelPageEntries)
 	if after != "" {
-		path += "&after_id=" + encodePath(after)
+		path += "&after_id=" + after
 	}
 	return path
 }
@@ -58,7 +59,7 @@ func (x *exchange) finishModel(body []byte) Action {
 }
 
 // addPage adds one page of the list, and either asks for the next one or
-// answers.
+// answers. The core bounds the pages.
 func (x *exchange) addPage(body []byte) Action {
 	after, e := x.list.Add(body)
 	if e != nil {
@@ -68,11 +69,6 @@ func (x *exchange) addPage(body []byte) Action {
 		out := x.list.Append(x.plugin.takeScratch(), x.plugin.models)
 		defer func() { x.plugin.giveScratch(out) }()
 		return x.finish(200, out)
-	}
-	x.pages++
-	if x.pages >= modelPagesMax {
-		x.host.Log(Error, "models: the upstream's list does not end")
-		return x.finishFault(translate.BadUpstream())
 	}
 	return x.fetchPage(after)
 }

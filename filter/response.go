@@ -172,10 +172,8 @@ func (x *exchange) finishFault(e *translate.Error) Action {
 // finish puts the client's whole body in the place of the upstream's. What may
 // still come of that is dropped.
 func (x *exchange) finish(status int, body []byte) Action {
-	held := x.held
-	x.response, x.held = responseOver, false
 	e := edits{host: x.host, m: ResponseHeaders}
-	if held {
+	if x.held {
 		e.set(":status", strconv.Itoa(status))
 		e.set("content-type", jsonType)
 		// The upstream may go on talking; the length ends the answer here.
@@ -185,8 +183,8 @@ func (x *exchange) finish(status int, body []byte) Action {
 		e.err = x.host.ReplaceBody(ResponseBody, body)
 	}
 	if e.err != nil {
-		x.held = held
 		return x.breakDown("response", e.err)
 	}
+	x.response, x.held = responseOver, false
 	return Continue
 }

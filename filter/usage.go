@@ -54,9 +54,7 @@ func (x *exchange) recordFault(e *translate.Error) {
 
 // recordStream records a stream that has ended, well or not.
 func (x *exchange) recordStream() {
-	r := x.stream.Record()
-	r.Status = 200
-	x.record(r)
+	x.record(x.stream.Record())
 }
 
 // recordEnd records what the end of the stream finds unfinished: the client
@@ -66,23 +64,23 @@ func (x *exchange) recordEnd() {
 		return
 	}
 	r := translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Outcome: translate.OutcomeClientLeft}
-	if x.stream != nil {
+	switch {
+	case x.brokenOff():
+		r.Outcome = translate.OutcomeFailed
+	case x.stream != nil:
 		r = x.stream.Record()
-		r.Outcome = translate.OutcomeClientLeft
 	}
-	if x.stream != nil && !x.held {
-		r.Status = 200
-	}
-	if x.brokenOff() {
-		r.Outcome, r.Usage, r.Estimated, r.FinishReason = translate.OutcomeFailed, translate.Usage{}, false, ""
-	}
+	r.Status = int(x.numberProperty("response", "code"))
 	x.record(r)
 }
 
-// brokenOff tells an end that came from above from one that the client made.
+// brokenOff tells an end that the upstream or the host made from one that the
+// client made, by Envoy's response code details: upstream_reset_…,
+// response_payload_too_large, response_timeout, stream_idle_timeout and the like.
 func (x *exchange) brokenOff() bool {
 	details, _ := x.host.Property("response", "code_details")
-	return strings.HasPrefix(details, "upstream_") || strings.Contains(details, "timeout")
+	return strings.HasPrefix(details, "upstream_") || strings.HasPrefix(details, "response_") ||
+		strings.Contains(details, "timeout")
 }
 
 // countRefusal counts by the field that was refused.

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"testing"
+)
+
+// readInto plays the host that copies a body in.
+func readInto(a *arena, data []byte) ([]byte, bool) {
+	a.expectBody()
+	copy(a.allocate(len(data)), data)
+	return a.takeBody(len(data))
+}
+
+func TestArenaBodiesHaveSlack(t *testing.T) {
+	var a arena
+	for _, size := range []int{1, 100, 70_000, 5_000_000, 10, 33_554_432, 0, 64 << 10} {
+		data := bytes.Repeat([]byte{'x'}, size)
+		body, ok := readInto(&a, data)
+		if !ok || !bytes.Equal(body, data) {
+			t.Fatalf("%d bytes do not come back", size)
+		}
+		if cap(body)-len(body) < bodySlackBytes || !bytes.Equal(body[size:size+bodySlackBytes], make([]byte, bodySlackBytes)) {
+			t.Errorf("no slack behind %d bytes", size)
+		}
+		a.release(body)
+	}
+}
+
+func TestArenaUsesItsMemoryAgain(t *testing.T) {
+	var a arena
+	big, _ := readInto(&a, make([]byte, 20_000_000))
+	first := &big[0]
+	a.release(big)
+	if n := testing.AllocsPerRun(50, func() {
+		body, _ := readInto(&a, big[:19_000_000])
+		if &body[0] != first {
+			t.Fatal("another place")
+		}
+		a.release(body)
+	}); n != 0 {
+		t.Errorf("%v allocations for each body", n)
+	}
+	// A larger one takes the place of the old memory, in steps.
+	larger, _ := readInto(&a, make([]byte, 21_000_000))
+	if cap(larger)%bodyStepBytes != 0 {
+		t.Errorf("%d bytes are no whole step", cap(larger))
+	}
+	a.release(larger)
+	if cap(a.body) != cap(larger) {
+		t.Error("the larger memory was not kept")
+	}
+}
+
+func TestArenaLendsTwoBodiesAtATime(t *testing.T) {
+	var a arena
+	outer, _ := readInto(&a, bytes.Repeat([]byte{'a'}, 100_000))
+	inner, ok := readInto(&a, bytes.Repeat([]byte{'b'}, 10))
+	if !ok || bytes.IndexByte(outer, 'b') >= 0 || bytes.IndexByte(inner, 'a') >= 0 {
+		t.Fatal("the bodies share memory")
+	}
+	a.release(inner)
+	a.release(outer)
+	if cap(a.body) != cap(outer) {
+		t.Error("the larger one was not kept")
+	}
+}
+
+func TestArenaKeepsValuesApart(t *testing.T) {
+	var a arena
+	value := a.allocate(5)
+	copy(value, "value")
+	body, _ := readInto(&a, []byte("body"))
+	a.release(body)
+	readInto(&a, []byte("BODY"))
+	if string(value) != "value" {
+		t.Error("a header value was overwritten")
+	}
+	if len(a.allocate(0)) == 0 {
+		t.Error("no memory for an empty value: its address would be nil")
+	}
+}
+
+func TestArenaWithoutABody(t *testing.T) {
+	var a arena
+	a.expectBody()
+	if _, ok := a.takeBody(0); ok {
+		t.Error("a body where the host wrote none")
+	}
+	// The expectation ends with it: the next allocation is a value.
+	a.allocate(3)
+	if _, ok := a.takeBody(3); ok {
+		t.Error("a value was taken for a body")
+	}
+	if _, ok := readInto(&a, nil); !ok {
+		t.Error("an empty body is one")
+	}
+}
+
+func pairs(entries ...string) []byte {
+	out := binary.LittleEndian.AppendUint32(nil, uint32(len(entries)/2))
+	for _, e := range entries {
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(e)))
+	}
+	for _, e := range entries {
+		out = append(append(out, e...), 0)
+	}
+	return out
+}
+
+func TestWellFormedPairs(t *testing.T) {
+	good := pairs(":path", "/", "empty", "")
+	if !wellFormedPairs(good) || !wellFormedPairs(pairs()) {
+		t.Error("good pairs are refused")
+	}
+	for i := range good {
+		if wellFormedPairs(good[:i]) {
+			t.Errorf("%d of %d bytes are taken", i, len(good))
+		}
+	}
+	for _, lie := range []struct {
+		at    int
+		value uint32
+	}{{0, 3}, {0, 1 << 31}, {0, 1<<32 - 1}, {4, 1000}, {4, 1<<32 - 1}, {16, 2}} {
+		bad := bytes.Clone(good)
+		binary.LittleEndian.PutUint32(bad[lie.at:], lie.value)
+		if wellFormedPairs(bad) {
+			t.Errorf("%d at %d is taken", lie.value, lie.at)
+		}
+	}
+}
+
+func TestContextTable(t *testing.T) {
+	var log []string
+	c := newContextTable(func(text string) { log = append(log, text) })
+	step := func(name string, got, want bool, line string) {
+		t.Helper()
+		var wantLog []string
+		if line != "" {
+			wantLog = []string{line}
+		}
+		if got != want || !slices.Equal(log, wantLog) {
+			t.Errorf("%s: %v, log %q", name, got, log)
+		}
+		log = nil
+	}
+	const absent = "the host called for a context that is not there"
+	step("stream without a plugin", c.add(5, 1), false, absent)
+	step("plugin", c.add(1, 0), true, "")
+	step("plugin again", c.add(1, 0), false, "the host created a context twice")
+	step("stream", c.add(2, 1), true, "")
+	step("stream again", c.add(2, 1), false, "the host created a context twice")
+	step("stream of a stream", c.add(3, 2), false, absent)
+	step("phase of the stream", c.known(2, streamKind), true, "")
+	step("phase of the plugin", c.known(1, streamKind), false, absent)
+	step("phase of nobody", c.known(9, streamKind), false, absent)
+	c.beginCall(1, 4)
+	step("answer to another callout", c.endCall(1, 5), false, "the host answered a callout that is not under way")
+	step("answer to another plugin", c.endCall(2, 4), false, "the host answered a callout that is not under way")
+	step("answer", c.endCall(1, 4), true, "")
+	step("answer again", c.endCall(1, 4), false, "the host answered a callout that is not under way")
+	step("stream deleted", c.remove(2), true, "")
+	step("stream deleted again", c.remove(2), false, "the host deleted a context that is not there")
+	c.beginCall(1, 6)
+	step("plugin deleted", c.remove(1), true, "")
+	if len(c.calls) != 0 || len(c.kinds) != 0 {
+		t.Errorf("left behind: %v %v", c.calls, c.kinds)
+	}
+}

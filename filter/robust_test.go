@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// FuzzPhases plays a host that keeps no order: phases come twice, too early,
+// too late and after the end, bodies shrink and grow, host calls fail. Whatever
+// it does, the filter must not panic, must send nothing untranslated upstream,
+// and must put no key and no message into the log.
+//
+// Each byte of the script is a step: the low four bits say which, the others
+// how.
+func FuzzPhases(f *testing.F) {
+	f.Add([]byte{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66}, "")
+	f.Add([]byte{0x00, 0x41, 0x04, 0x45, 0x55, 0x65, 0x07, 0x07}, "")
+	f.Add([]byte{0x03, 0x05, 0x07, 0x06, 0x02, 0x01, 0x00}, `{"hold_headers":false}`)
+	f.Add([]byte{0x10, 0x04, 0x15, 0x08, 0x08, 0x09, 0x08}, "")
+	f.Add([]byte{0x00, 0x11, 0x24, 0x05, 0xf5, 0x25, 0x35, 0x45, 0x06, 0x07}, "")
+	f.Add([]byte{0x00, 0x11, 0x0a, 0x24, 0x05, 0x0b, 0x06, 0x07}, `{"upstream":{"credentials":"gateway"}}`)
+	f.Fuzz(func(t *testing.T, script []byte, configuration string) {
+		h := newFakeHost(t)
+		p := startPlugin(h, []byte(configuration))
+		if p == nil || len(script) > 200 {
+			return
+		}
+		play(t, h, p, script)
+	})
+}
+
+func TestPhasesInAnyOrder(t *testing.T) {
+	for _, configuration := range []string{"", `{"hold_headers":false}`} {
+		for seed := range uint64(20_000) {
+			script := make([]byte, 12)
+			state := seed*0x9E3779B97F4A7C15 + 1
+			for i := range script {
+				state ^= state << 13
+				state ^= state >> 7
+				state ^= state << 17
+				script[i] = byte(state >> 32)
+			}
+			h := newFakeHost(t)
+			play(t, h, startPlugin(h, []byte(configuration)), script)
+			if t.Failed() {
+				t.Fatalf("script % x, configuration %q", script, configuration)
+			}
+		}
+	}
+}
+
+func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
+	h.careless = true
+	x := p.newExchange(h, 1)
+	requests := [][][2]string{goodRequest, getRequest("/openai/v1/models"), getRequest("/openai/v1/models/x"), getRequest("/elsewhere"),
+		without(goodRequest, "authorization"), append(slices.Clone(goodRequest), [2]string{"content-length", "0"}), nil}
+	bodies := []string{"", chatBody, streamBody, "{", chatBody[:20], strings.Repeat(`{"messages":`, 700)}
+	answers := []string{"", message, wholeStream, overloaded, messageStart, textA, page("a", "more"), page("b", ""), "<html>", messageStop, "data: "}
+	statuses := []string{"200", "200", "529", "404", "", "301", "x"}
+	details := []string{"via_upstream", "via_upstream", "response_timeout", ""}
+	types := []string{"application/json", "text/event-stream", ""}
+	ours := false
+	for _, step := range script {
+		how := int(step >> 4)
+		action, sends, before := Pause, false, x.request
+		switch step & 15 {
+		case 0:
+			h.maps[RequestHeaders] = slices.Clone(requests[how%len(requests)])
+			first := x.request == requestNew
+			action = x.RequestHeaders(how >= 8)
+			if first {
+				ours = x.request != requestForeign
+			}
+		case 1, 12:
+			h.bodies[RequestBody] = append(h.bodies[RequestBody], bodies[how%len(bodies)]...)
+			action, sends = x.RequestBody(len(h.bodies[RequestBody]), step&15 == 1), true
+		case 2:
+			h.maps[RequestTrailers] = [][2]string{{"cookie", "a=b"}}
+			action, sends = x.RequestTrailers(), true
+		case 3, 4:
+			h.props["response.code_details"] = details[how%len(details)]
+			if how%5 != 0 {
+				h.props["upstream.address"] = "192.0.2.1:443"
+			}
+			h.maps[ResponseHeaders] = [][2]string{{":status", statuses[how%len(statuses)]}, {"content-type", types[how%len(types)]}}
+			x.ResponseHeaders(step&15 == 3)
+		case 5, 13:
+			h.bodies[ResponseBody] = []byte(answers[how%len(answers)])
+			x.ResponseBody(len(h.bodies[ResponseBody]), step&15 == 13)
+		case 6:
+			h.maps[ResponseTrailers] = [][2]string{{"x", strconv.Itoa(how)}}
+			x.ResponseTrailers()
+		case 7:
+			x.Done()
+		case 8, 14:
+			if n := len(h.calls); n > 0 {
+				h.calls[how%n].done(CallResult{Status: []int{200, 200, 429, 0}[how%4], Body: []byte(answers[6+how%3])})
+			}
+		case 9:
+			h.bodies[RequestBody] = nil
+		case 10:
+			h.refuse = []string{"set response", "replace", "append", "read", "reply", "remove request", "call", "property"}[how%8]
+		case 11:
+			h.refuse = ""
+		}
+		if sends && action == Continue {
+			if ours && before != requestSent && bytes.Contains(h.bodies[RequestBody], []byte("anthropic/claude")) {
+				t.Errorf("untranslated bytes go up: %.100s", h.bodies[RequestBody])
+			}
+			h.bodies[RequestBody] = nil
+		}
+	}
+	x.Done()
+	for _, line := range h.logs {
+		if strings.HasPrefix(line, "critical") || strings.Contains(line, "key-1") || strings.Contains(line, "secret words") {
+			t.Errorf("log: %s", line)
+		}
+	}
+	if h.lent != 0 {
+		t.Errorf("%d bodies are still lent", h.lent)
+	}
+}
+
+// TestBugEndsOneStreamOnly: the guard answers 500 where a phase panics, and the
+// log says so without bytes of the stream.
+func TestBugEndsOneStreamOnly(t *testing.T) {
+	for name, run := range map[string]func(g *gateway){
+		"request headers":  func(g *gateway) { g.chat(chatBody) },
+		"response headers": func(g *gateway) { g.answer(200, message) },
+		"response body":    func(g *gateway) { g.answer(200, message) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, "")
+			if name != "request headers" {
+				g.chat(chatBody)
+			}
+			host := g.x.host
+			g.x.host = &brokenHost{Host: host, name: name}
+			run(g)
+			g.x.host = host
+			g.x.Done()
+			g.wantError(500, `"type":"server_error"`)
+			if n := len(g.h.logs); n != 2 || !strings.HasPrefix(g.h.logs[1], "critical: bug in the filter: ") ||
+				strings.Contains(g.h.logs[1], "secret") {
+				t.Errorf("log %q", g.h.logs)
+			}
+			g.wantUsage(`"outcome":"failed"`, `"status":500`)
+		})
+	}
+	t.Run("callout", func(t *testing.T) {
+		g := listGateway(t, "")
+		g.answer(200, page("claude-1", "more"))
+		host := g.x.host
+		g.x.host = &brokenHost{Host: host, name: "callout"}
+		g.callout(200, page("claude-2", ""))
+		g.x.host = host
+		g.x.Done()
+		g.wantError(500)
+	})
+	t.Run("a running stream", func(t *testing.T) {
+		g := startStream(t, "")
+		g.answerBody(messageStart, false)
+		host := g.x.host
+		g.x.host = &brokenHost{Host: host, name: "response body"}
+		g.h.bodies[ResponseBody] = []byte(textA)
+		if g.x.ResponseBody(len(textA), false) != Continue {
+			t.Error("the stream hangs")
+		}
+		g.x.host = host
+		g.h.bodies[ResponseBody] = nil
+		g.answerBody(wholeStream, true)
+		g.x.Done()
+		if bytes.Contains(g.clientBody, []byte(`"A"`)) {
+			t.Errorf("the stream went on: %s", g.clientBody)
+		}
+		g.wantUsage(`"outcome":`)
+	})
+}
+
+// brokenHost panics where a phase named in it does its work.
+type brokenHost struct {
+	Host
+	name string
+}
+
+func (h *brokenHost) SetHeader(m Map, name, value string) error {
+	if h.name == "request headers" && m == RequestHeaders || h.name == "response headers" && m == ResponseHeaders && name == "request-id" {
+		var none []int
+		_ = none[len(value)]
+	}
+	return h.Host.SetHeader(m, name, value)
+}
+
+func (h *brokenHost) ReadBody(b Body, size int) ([]byte, error) {
+	if h.name == "response body" && b == ResponseBody {
+		panic("secret words")
+	}
+	return h.Host.ReadBody(b, size)
+}
+
+func (h *brokenHost) ReplaceBody(b Body, data []byte) error {
+	if h.name == "callout" {
+		var none map[string]int
+		none["x"] = 1
+	}
+	return h.Host.ReplaceBody(b, data)
+}
