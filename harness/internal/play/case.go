@@ -46,6 +46,7 @@ type Options struct {
 	NoStopIteration  bool   // allow_on_headers_stop_iteration: false; default true
 	BufferLimitBytes uint32 // per_connection_buffer_limit_bytes; default 1 MiB
 	RouteTimeoutMs   uint32 // default 0: none
+	IdleTimeoutMs    uint32 // stream_idle_timeout; default 0: none
 	FailClosed       bool   // failure_policy FAIL_CLOSED; default FAIL_RELOAD
 }
 
@@ -128,6 +129,8 @@ func (o *Options) parse(text string) error {
 			o.FailClosed = value == "true"
 		case "buffer_limit_bytes":
 			o.BufferLimitBytes, err = number(value)
+		case "idle_timeout_ms":
+			o.IdleTimeoutMs, err = number(value)
 		case "route_timeout_ms":
 			o.RouteTimeoutMs, err = number(value)
 		default:

@@ -21,6 +21,7 @@ func (s *stage) config(guest string, c *play.Case) []byte {
 		"Guest": guest, "Script": strconv.Quote(c.Script),
 		"Options": c.Options, "Policy": policy,
 		"Timeout": float64(c.Options.RouteTimeoutMs) / 1000,
+		"Idle":    float64(c.Options.IdleTimeoutMs) / 1000,
 	})
 	if err != nil {
 		panic(fmt.Sprintf("template: %v", err)) // our own template, executed on our own values
@@ -45,7 +46,8 @@ static_resources:
           http_protocol_options: {enable_trailers: true}
           generate_request_id: false
           server_header_transformation: PASS_THROUGH
-          stream_idle_timeout: 0s
+          stream_idle_timeout: {{.Idle}}s
+          delayed_close_timeout: 0s
           access_log:
           - name: envoy.access_loggers.stdout
             typed_config:

@@ -262,10 +262,10 @@ func writeChunk(w io.Writer, data string) error {
 func (s *stage) listen(who, method string, conn net.Conn) {
 	side := who + " client"
 	br := bufio.NewReader(conn)
-	for {
+	for answered := false; ; answered = true {
 		resp, err := http.ReadResponse(br, &http.Request{Method: method})
 		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
+			if !answered && !errors.Is(err, net.ErrClosed) {
 				s.note(func(t *play.Transcript) { t.Line(side, "connection closed") })
 			}
 			return
@@ -299,6 +299,9 @@ func (s *stage) drain(side string, body io.Reader, trailer func() http.Header) {
 			continue
 		}
 		s.note(func(t *play.Transcript) {
+			if errors.Is(err, net.ErrClosed) {
+				return // closed by the play itself
+			}
 			if err != io.EOF {
 				t.Line(side, "cut")
 				return
