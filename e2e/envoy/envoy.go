@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -48,6 +49,8 @@ type Options struct {
 	Edits []Edit
 	// Env is added to Envoy's environment, as "KEY=VALUE".
 	Env []string
+	// AccessLog also gets the access log, unless it is nil.
+	AccessLog io.Writer
 	// LogLevel of Envoy's own log; "info" unless set.
 	LogLevel string
 	// FaultsExpected says that Envoy's log may show faults (see Faults):
@@ -163,24 +166,25 @@ func (e *Envoy) launch(c *Config, o Options) error {
 		"--concurrency", strconv.Itoa(max(1, o.Concurrency)), "--log-level", level,
 		"--admin-address-path", e.path("admin"), "--file-flush-interval-msec", "50")
 	e.cmd.Env = append(os.Environ(), o.Env...)
-	return e.run()
+	return e.run(o.AccessLog)
 }
 
 // run starts the process and watches it. One thread does both and stays until
-// the end, see dieWithParent.
-func (e *Envoy) run() error {
+// the end, see detach.
+func (e *Envoy) run(copied io.Writer) error {
 	stdout, err := os.Create(e.path("access.log"))
 	if err != nil {
 		return err
 	}
-	defer stdout.Close()
 	stderr, err := os.Create(e.path("server.log"))
 	if err != nil {
-		return err
+		return errors.Join(err, stdout.Close())
 	}
-	defer stderr.Close()
 	e.cmd.Stdout, e.cmd.Stderr = stdout, stderr
-	dieWithParent(e.cmd)
+	if copied != nil {
+		e.cmd.Stdout = io.MultiWriter(stdout, copied)
+	}
+	detach(e.cmd)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -188,8 +192,9 @@ func (e *Envoy) run() error {
 		started <- err
 		if err == nil {
 			e.result = e.cmd.Wait()
-			close(e.ended)
 		}
+		e.result = errors.Join(e.result, stdout.Close(), stderr.Close())
+		close(e.ended)
 	}()
 	if err := <-started; err != nil {
 		return err
@@ -235,6 +240,9 @@ func (e *Envoy) live(ctx context.Context) error {
 	}
 	return conn.Close()
 }
+
+// Ended is closed when Envoy's process is gone.
+func (e *Envoy) Ended() <-chan struct{} { return e.ended }
 
 // Stop ends Envoy and removes what it has written. The error says that Envoy
 // had ended before, by itself.
