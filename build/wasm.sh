@@ -3,6 +3,7 @@
 # sources, tools and VERSION.
 #
 #   VERSION   what the module logs at its start (default: dev)
+#   OUT       where the module goes (default: build/out/chat-completions.wasm)
 #   OVERLAY   a file for `go build -overlay`, for experiments
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,9 +14,9 @@ if [[ ! $version =~ ^[0-9A-Za-z.+_-]{1,64}$ ]]; then
 	exit 1
 fi
 
-out=build/out
-mkdir -p "$out"
-work=$(mktemp -d "$out/wasm.XXXXXX")
+mkdir -p build/out
+out=${OUT:-build/out/chat-completions.wasm}
+work=$(mktemp -d build/out/wasm.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 
 # The tools that link WebAssembly modules, at the version of the lock file. They
@@ -40,4 +41,4 @@ features=(--enable-bulk-memory --enable-bulk-memory-opt --enable-sign-ext --enab
 "$tools/.bin/wasm-as" "${features[@]}" build/wasistub.wat -o "$work/stub.wasm"
 "$tools/.bin/wasm-merge" "${features[@]}" "$work/go.wasm" go "$work/stub.wasm" wasi_snapshot_preview1 -o "$work/merged.wasm"
 go run ./build/finish "$work/merged.wasm" "$work/stub.wasm" "$work/out.wasm"
-mv "$work/out.wasm" "$out/chat-completions.wasm"
+mv "$work/out.wasm" "$out"
