@@ -50,7 +50,7 @@ func (x *exchange) pagePath(after string) string {
 }
 
 func (x *exchange) finishModel(body []byte) Action {
-	out, e := translate.AppendModel(x.plugin.takeScratch(), body, x.plugin.models, x.route.model)
+	out, e := translate.AppendModel(x.plugin.takeScratch(), body, x.route.model)
 	defer func() { x.plugin.giveScratch(out) }()
 	if e != nil {
 		return x.finishFault(e)

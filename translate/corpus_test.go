@@ -205,7 +205,7 @@ func modelsAtCore(c *cases.Case, cfg config) (cases.Outcome, error) {
 		asked, _, _ = strings.Cut(asked, "?")
 		asked = strings.NewReplacer("%2F", "/", "%2f", "/").Replace(asked)
 		outcome.Upstream = []cases.Sent{{Method: http.MethodGet}}
-		body, e := translate.AppendModel(nil, c.Calls[0].Answer.Body, models, asked)
+		body, e := translate.AppendModel(nil, c.Calls[0].Answer.Body, asked)
 		if e != nil {
 			outcome.Status, body = e.Status, translate.AppendEnvelope(nil, e)
 		}

@@ -137,7 +137,7 @@ func (l *ModelList) createdOf(id string) int64 {
 // AppendModel translates the upstream's answer for one model and appends it
 // under the name that was asked for. A body that is no model is a 500, and
 // nothing is appended then.
-func AppendModel(dst, body []byte, _ *Models, asked string) ([]byte, *Error) {
+func AppendModel(dst, body []byte, asked string) ([]byte, *Error) {
 	var doc jsontext.Doc
 	if doc.Scan(body, jsontext.Limits{Depth: nestingLevelsMax, Values: answerValuesMax}) != nil {
 		return dst, BadUpstream()

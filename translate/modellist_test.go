@@ -96,13 +96,12 @@ func TestModelListEnds(t *testing.T) {
 }
 
 func TestAppendModel(t *testing.T) {
-	models := NewModels("anthropic/", nil)
-	got, err := AppendModel([]byte("x"), []byte(`{"type":"model","id":"claude-a-20260219","created_at":"2026-02-19T00:00:00Z","capabilities":{}}`), models, "anthropic/claude-a")
+	got, err := AppendModel([]byte("x"), []byte(`{"type":"model","id":"claude-a-20260219","created_at":"2026-02-19T00:00:00Z","capabilities":{}}`), "anthropic/claude-a")
 	if err != nil || string(got) != `x{"id":"anthropic/claude-a","object":"model","created":1771459200,"owned_by":"anthropic"}` {
 		t.Errorf("got %s, %v", got, err)
 	}
 	for _, body := range []string{``, `[]`, `{}`, `{"type":"error","error":{}}`, `{"data":[]}`, `{"id":7}`} {
-		if got, err := AppendModel([]byte("x"), []byte(body), models, "m"); err == nil || err.Status != 500 || string(got) != "x" {
+		if got, err := AppendModel([]byte("x"), []byte(body), "m"); err == nil || err.Status != 500 || string(got) != "x" {
 			t.Errorf("%s: %s, %v", body, got, err)
 		}
 	}
@@ -121,7 +120,7 @@ func FuzzModelList(f *testing.F) {
 		if got := l.Append(nil, NewModels("p/", nil)); !json.Valid(got) {
 			t.Fatalf("%q", got)
 		}
-		if got, err := AppendModel(nil, first, nil, "m"); err == nil && !json.Valid(got) {
+		if got, err := AppendModel(nil, first, "m"); err == nil && !json.Valid(got) {
 			t.Fatalf("%q", got)
 		}
 	})
