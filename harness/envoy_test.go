@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,6 +82,7 @@ type actor struct {
 	transcript *play.Transcript
 	streams    map[string]*Stream
 	order      []string
+	unread     []play.Step // what a blocked client has sent
 	bodies     map[string]*framing // by "a" and "a up"
 	shown      map[string]int      // how much of a side is in the transcript
 	callouts   map[uint32]bool
@@ -116,6 +118,12 @@ func perform(t *testing.T, c *play.Case) (string, error) {
 	for _, step := range c.Steps {
 		if err := a.do(step); err != nil {
 			return "", fmt.Errorf("%s: %w", step.Line, err)
+		}
+		for unread := a.unread; len(unread) > 0 && !a.streams[unread[0].Who].RequestBlocked(); unread = a.unread {
+			a.unread = unread[1:]
+			if err := a.do(unread[0]); err != nil {
+				return "", fmt.Errorf("%s: %w", unread[0].Line, err)
+			}
 		}
 		a.look()
 		a.transcript.Step(step.Line)
@@ -175,13 +183,17 @@ func (a *actor) do(step play.Step) error {
 	case "callout":
 		return a.answerCallout(step)
 	}
-	// The access log names the stream that the step is about.
-	a.order = append(a.order, step.Who)
 	s := a.streams[step.Who]
 	if s == nil {
 		s = a.h.NewStream()
 		a.streams[step.Who] = s
 	}
+	if s.RequestBlocked() && !strings.HasPrefix(step.What, "up") {
+		a.unread = append(a.unread, step) // stays in the socket
+		return nil
+	}
+	// The access log names the stream that the step is about.
+	a.order = append(a.order, step.Who)
 	switch step.What {
 	case "request":
 		return a.request(s, step)
@@ -345,7 +357,10 @@ func (a *actor) side(who string, m Message, request bool) {
 			if _, ok := m.Headers.Lookup(":authority"); !ok {
 				h = append(h, [2]string{"host", ""})
 			}
-		} else if m.Ended && len(m.Body) == 0 && len(m.Pieces) == 0 && !sized && start != "204" && a.endedWithHeaders(who) {
+			if m.bare && !sized && !strings.HasPrefix(start, "GET") && !strings.HasPrefix(start, "HEAD") {
+				h = append(h, [2]string{"content-length", "0"})
+			}
+		} else if m.bare && !sized && start != "204" {
 			h = append(h, [2]string{"content-length", "0"})
 		}
 		a.transcript.Head(who, start, h)
@@ -356,7 +371,9 @@ func (a *actor) side(who string, m Message, request bool) {
 	seen = seen - n + len(m.Body)
 	if seen&ended == 0 && (m.Ended || m.Reset) {
 		if m.Ended {
-			for _, h := range a.wire(m.Trailers) {
+			trailers := a.wire(m.Trailers)
+			slices.SortStableFunc(trailers, func(x, y [2]string) int { return strings.Compare(x[0], y[0]) })
+			for _, h := range trailers {
 				a.transcript.Line(who, "trailer "+h[0]+": "+h[1])
 			}
 			a.transcript.Line(who, "end")
@@ -366,10 +383,4 @@ func (a *actor) side(who string, m Message, request bool) {
 		seen |= ended
 	}
 	a.shown[who] = seen
-}
-
-// endedWithHeaders: a response whose headers end it gets a content-length of 0
-// from Envoy's HTTP/1 codec.
-func (a *actor) endedWithHeaders(who string) bool {
-	return a.streams[strings.TrimSuffix(who, " client")].bodiless
 }

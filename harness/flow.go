@@ -235,6 +235,7 @@ func (f *flow) resumeByGuest() {
 		f.s.vm.host.say(f.s.vm.w.index, Error, "harness: the guest resumes a "+f.name()+" that it has not paused")
 		return
 	}
+	f.buffering = false
 	f.resume()
 }
 

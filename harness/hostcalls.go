@@ -183,7 +183,7 @@ func (v *vm) edit(kind uint32, added int, f func(m *Headers)) abi.Status {
 	}
 	f(m)
 	if kind == abi.RequestHeaders && v.host.version == abi.V020 {
-		s.route = nil // from ABI 0.2.1 on only clear_route_cache does this
+		s.stale = true // from ABI 0.2.1 on only clear_route_cache does this
 	}
 	return abi.OK
 }
@@ -369,7 +369,7 @@ func (v *vm) CallForeignFunction(name string, args []byte) ([]byte, abi.Status) 
 	}
 	if name == "clear_route_cache" {
 		if s := v.stream(); s != nil {
-			s.route = nil
+			s.stale = true
 		}
 		return nil, abi.OK
 	}

@@ -19,6 +19,8 @@ type Message struct {
 	// Began is true once the headers have come, Ended once the message is
 	// whole, Reset when it was given up before that.
 	Began, Ended, Reset bool
+
+	bare bool // ended with its headers
 }
 
 // End is how the end of a message without trailers is told.
@@ -34,13 +36,12 @@ const (
 
 // record collects what reaches a side of a stream.
 type record struct {
-	m      Message
-	seen   int // bytes that Take has returned
-	onMove func()
+	m    Message
+	seen int // bytes that TakeClient has returned
 }
 
 func (r *record) headers(h Headers, end bool) {
-	r.m.Headers, r.m.Began, r.m.Ended = h, true, end
+	r.m.Headers, r.m.Began, r.m.Ended, r.m.bare = h, true, end, end
 }
 
 func (r *record) data(pieces [][]byte, end bool) {
@@ -86,6 +87,7 @@ func (s *Stream) RequestHeaders(h Headers, end bool) error {
 		}
 		s.isHead = h.Get(":method") == "HEAD"
 		s.request.headers, s.request.complete = &h, end
+		s.route = s.pickRoute()
 		s.request.inHeaders(end)
 		return nil
 	})

@@ -226,16 +226,12 @@ func (s *Stream) upstreamProperty(parts []string) (property, bool) {
 	return addressProperty(c.address(), parts)
 }
 
-// xdsProperty is about the route, as it was when a host was looked for or, before
-// that, as the headers stand.
+// xdsProperty is about the route as it was picked last.
 func (s *Stream) xdsProperty(parts []string) (property, bool) {
 	if parts[0] == "listener_direction" {
 		return numberProperty(0)
 	}
 	r := s.route
-	if r == nil && s.router.cluster == nil {
-		r = s.currentRoute()
-	}
 	if r == nil {
 		return noProperty()
 	}

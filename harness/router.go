@@ -32,12 +32,17 @@ func (r *router) stop() {
 	}
 }
 
-// currentRoute is the route of the request's headers as they are; the guest's
-// changes to them, or clear_route_cache, pick it again.
+// currentRoute is the route of the request's headers. It is picked before the
+// guest sees them, and again by the router, or for a local reply, when the guest
+// has changed them or called clear_route_cache.
 func (s *Stream) currentRoute() *Route {
-	if s.route != nil {
-		return s.route
+	if s.stale {
+		s.route, s.stale = s.pickRoute(), false
 	}
+	return s.route
+}
+
+func (s *Stream) pickRoute() *Route {
 	h := s.request.headers
 	if h == nil || h.Get("x-forwarded-proto") == "" {
 		return nil // Envoy routes no request without it
@@ -49,7 +54,6 @@ func (s *Stream) currentRoute() *Route {
 	for i := range s.w.host.config.Routes {
 		r := &s.w.host.config.Routes[i]
 		if r.Match != nil && r.Match(*h) || r.Match == nil && strings.HasPrefix(path, r.Prefix) {
-			s.route = r
 			return r
 		}
 	}

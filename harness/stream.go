@@ -31,7 +31,6 @@ type Stream struct {
 	prepared                       *localReply
 	encoded                        bool // response headers have gone to the client
 	encodeEnded                    bool // the response has gone to the client as a whole
-	bodiless                       bool // … with its headers
 	destroyed                      bool
 
 	isHead      bool
@@ -46,7 +45,8 @@ type Stream struct {
 	state       map[string]string
 	stateBytes  int
 
-	route  *Route // of the request's headers as they are; nil: to be picked
+	route  *Route // nil: none
+	stale  bool   // the request's headers have changed: the route is to be picked again
 	router router
 	client peer
 	up     peer
@@ -155,6 +155,9 @@ func (s *Stream) sendLocalReply(code int, body []byte, extra Headers, details st
 		s.encoderAborted = true
 	}
 	s.setDetails(details)
+	if s.response.headers == nil {
+		s.currentRoute()
+	}
 	reply := prepareReply(code, body, extra)
 	switch {
 	case s.response.headers == nil && s.phase&decoding != 0:
@@ -255,7 +258,6 @@ func (s *Stream) writeHeaders(end bool) {
 	s.touch()
 	s.encoded = true
 	s.code = statusOf(*s.response.headers)
-	s.bodiless = end
 	s.client.headers(s.response.headers.Clone(), end)
 	s.endEncoding(end)
 }
@@ -329,8 +331,10 @@ func (s *Stream) destroy() {
 		s.logAccess()
 		s.vm.notify(g, "proxy_on_done", id)
 		s.vm.notify(g, "proxy_on_delete", id)
-		delete(s.vm.contexts, g.id)
 		delete(s.vm.streams, s)
+		// The context's id is good until the worker is at rest: the end may have
+		// come inside a hostcall of its own guest.
+		s.w.posted = append(s.w.posted, func() { delete(s.vm.contexts, g.id) })
 	} else {
 		s.logAccess()
 	}
