@@ -53,7 +53,7 @@ func (c *Case) Deliveries(body []byte) []Delivery {
 			for seed := range uint64(randomCuts) {
 				all = append(all, Delivery{
 					Name:     "random cuts " + strconv.FormatUint(seed, 10),
-					Pieces:   c.randomPieces(body, seed),
+					Pieces:   c.Pieces(body, seed),
 					EndAlone: seed%2 == 1,
 				})
 			}
@@ -75,9 +75,9 @@ func splitEvents(body []byte) [][]byte {
 	return pieces
 }
 
-// randomPieces cuts at places that the case's name and the seed decide. Small seeds
+// Pieces cuts a body at places that the case's name and the seed decide. Small seeds
 // give small pieces.
-func (c *Case) randomPieces(body []byte, seed uint64) [][]byte {
+func (c *Case) Pieces(body []byte, seed uint64) [][]byte {
 	h := fnv.New64a()
 	h.Write([]byte(c.Name))
 	rnd := rand.New(rand.NewPCG(h.Sum64(), seed))
