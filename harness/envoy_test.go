@@ -82,7 +82,7 @@ type actor struct {
 	transcript *play.Transcript
 	streams    map[string]*Stream
 	order      []string
-	unread     []play.Step // what a blocked client has sent
+	unread     []play.Step         // what a blocked client has sent
 	bodies     map[string]*framing // by "a" and "a up"
 	shown      map[string]int      // how much of a side is in the transcript
 	callouts   map[uint32]bool

@@ -85,7 +85,8 @@ func (s *Stream) RequestHeaders(h Headers, end bool) error {
 		if _, ok := h.Lookup("x-forwarded-proto"); !ok {
 			h.Add("x-forwarded-proto", "http")
 		}
-		s.isHead = h.Get(":method") == "HEAD"
+		s.asked = [3]string{h.Get(":method"), h.Get(":path"), h.Get(":authority")}
+		s.isHead = s.asked[0] == "HEAD"
 		s.request.headers, s.request.complete = &h, end
 		s.route = s.pickRoute()
 		s.request.inHeaders(end)

@@ -25,6 +25,11 @@ type ProxyOptions struct {
 	// Prefix is where the guest is reachable, at segment borders; other paths
 	// are answered with an empty 404 that the guest does not see. "": everywhere.
 	Prefix string
+	// Edge does what Envoy does where clients are not trusted: their x-envoy-*
+	// headers are dropped, x-request-id is always new, and the path is brought to
+	// one spelling, without dot segments and double slashes, before anything
+	// looks at it (use_remote_address, normalize_path, merge_slashes).
+	Edge bool
 	// Log takes what goes wrong with a connection, such as an answer whose
 	// content-length is not the size of its body; nil: nobody is told.
 	Log func(error)
@@ -58,11 +63,11 @@ func NewTransport() *http.Transport {
 
 // ServeHTTP takes one request through the guest.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !p.under(r.URL.Path) {
+	h := p.requestHeaders(r)
+	if !p.under(h.Get(":path")) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	h := p.requestHeaders(r)
 	if h.Bytes() > p.host.config.HeaderBytesMax {
 		w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
 		return
@@ -93,7 +98,34 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // under says whether the guest is reachable at a path.
 func (p *Proxy) under(path string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(p.options.Prefix, "/"))
-	return ok && (rest == "" || rest[0] == '/')
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '?')
+}
+
+// normalizePath takes dot segments and double slashes out of a path.
+func normalizePath(path string) string {
+	path, query, hasQuery := strings.Cut(path, "?")
+	var kept []string
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		last := i == len(segments)-1
+		switch strings.ReplaceAll(strings.ToLower(s), "%2e", ".") {
+		case "":
+		case ".":
+		case "..":
+			kept = kept[:max(0, len(kept)-1)]
+		default:
+			kept = append(kept, s)
+			continue
+		}
+		if last {
+			kept = append(kept, "") // the path ends in a slash
+		}
+	}
+	path = "/" + strings.Join(kept, "/")
+	if hasQuery {
+		path += "?" + query
+	}
+	return path
 }
 
 // requestHeaders is the request as Envoy shows it to a guest.
@@ -106,8 +138,14 @@ func (p *Proxy) requestHeaders(r *http.Request) Headers {
 	if r.TLS != nil {
 		scheme = "https"
 	}
+	if p.options.Edge {
+		path = normalizePath(path)
+	}
 	h := NewHeaders(":authority", r.Host, ":path", path, ":method", r.Method, ":scheme", scheme)
 	for _, f := range headersFromHTTP(r.Header) {
+		if p.options.Edge && (f.Name == "x-request-id" || strings.HasPrefix(f.Name, "x-envoy-")) {
+			continue
+		}
 		h.Add(f.Name, f.Value)
 	}
 	if r.ContentLength > 0 {

@@ -34,6 +34,7 @@ type Stream struct {
 	destroyed                      bool
 
 	isHead      bool
+	asked       [3]string // the client's method, path and authority
 	start       time.Time
 	connection  uint64
 	source      string // address of the client
@@ -75,7 +76,7 @@ type localReply struct {
 
 // Access describes a stream that has ended.
 type Access struct {
-	Method, Path, Authority string // as they went upstream
+	Method, Path, Authority string // as the client sent them
 	// Status is what the client got, 0 when it got nothing.
 	Status int
 	// Details is Envoy's response code details: "via_upstream" for an answer of
@@ -356,8 +357,6 @@ func (s *Stream) logAccess() {
 	if !s.encoded {
 		a.Status = 0
 	}
-	if h := s.request.headers; h != nil {
-		a.Method, a.Path, a.Authority = h.Get(":method"), h.Get(":path"), h.Get(":authority")
-	}
+	a.Method, a.Path, a.Authority = s.asked[0], s.asked[1], s.asked[2]
 	s.w.host.config.AccessLog(a)
 }
