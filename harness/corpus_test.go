@@ -70,7 +70,7 @@ func newWasmLevel(t *testing.T, module []byte, config string) *wasmLevel {
 			l.access = append(l.access, a)
 		},
 		Log: func(line harness.LogLine) {
-			if line.Level >= harness.Error {
+			if line.Level >= harness.Error || strings.Contains(line.Message, cases.Key) {
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				l.faults = append(l.faults, line.Message)
@@ -175,7 +175,7 @@ func (l *wasmLevel) outcome(ctx context.Context, c *cases.Case, d wasmDelivery) 
 		}
 		return answerOf(c.Calls[n].Answer, d)
 	}
-	client, _, err := l.host.Do(ctx, harness.Exchange{
+	client, upstream, err := l.host.Do(ctx, harness.Exchange{
 		Request:  requestOf(c, d),
 		Upstream: func(m harness.Message) harness.Message { return sent(m.Headers, m.Body, d) },
 		Callout: func(call *harness.Callout) harness.Message {
@@ -187,6 +187,9 @@ func (l *wasmLevel) outcome(ctx context.Context, c *cases.Case, d wasmDelivery) 
 	}
 	if err != nil {
 		return outcome, err
+	}
+	if upstream.Began && !upstream.Ended && c.HoldsHeaders() {
+		return outcome, fmt.Errorf("a part of a refused request has reached the upstream: %s", upstream.Headers)
 	}
 	if client.Reset {
 		return outcome, fmt.Errorf("the client's stream was reset after %q", client.Body)

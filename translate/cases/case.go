@@ -479,3 +479,11 @@ func (c *Case) Forgives(call, status int) bool {
 	}
 	return false
 }
+
+// HoldsHeaders reports whether headers wait for the body in the case's configuration.
+func (c *Case) HoldsHeaders() bool {
+	config := struct {
+		HoldHeaders bool `json:"hold_headers"`
+	}{HoldHeaders: true}
+	return c.Config == nil || json.Unmarshal(c.Config, &config) == nil && config.HoldHeaders
+}
