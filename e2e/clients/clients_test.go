@@ -1,5 +1,10 @@
 // Package clients_test runs real OpenAI clients against a real Envoy, which
-// has the strict stand-in behind it.
+// has the strict stand-in behind it. The scripts run against any gateway with
+// that stand-in, for example that of `make run`:
+//
+//	BASE_URL=http://127.0.0.1:10000/openai/v1 API_KEY=test build/out/clients/bin/python e2e/clients/python/openai_chat.py
+//
+// Checks of keys need a stand-in that knows its keys, as here.
 package clients_test
 
 import (
@@ -11,6 +16,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"ezat.io/chat-completions/e2e/envoy"
 	"ezat.io/chat-completions/e2e/standin"
@@ -83,8 +90,12 @@ func installed(t *testing.T, path ...string) string {
 
 func TestClients(t *testing.T) {
 	baseURL, upstream := gateway(t)
-	t.Run("python", func(t *testing.T) { run(t, baseURL, python(t), "python/openai_chat.py") })
-	t.Run("node", func(t *testing.T) { run(t, baseURL, node(t), "node/openai_chat.mjs") })
+	for _, script := range []string{"openai_chat", "openai_agent", "langchain_agent", "pydantic_ai_agent", "openai_agents_agent"} {
+		t.Run("python/"+script, func(t *testing.T) { run(t, baseURL, python(t), "python/"+script+".py") })
+	}
+	for _, script := range []string{"openai_chat", "openai_agent", "ai_sdk"} {
+		t.Run("node/"+script, func(t *testing.T) { run(t, baseURL, node(t), "node/"+script+".mjs") })
+	}
 	t.Run("go", func(t *testing.T) { goClient(t, baseURL) })
 	for _, r := range upstream.Requests() {
 		if r.Refusal != nil && r.Refusal.Status == 400 && !expected(r) {
@@ -93,8 +104,13 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// expected tells the one request whose refusal by the upstream is wanted: an
-// effort that the model lacks.
+// expected tells the requests whose refusal by the upstream is wanted, because
+// no rule of the contract refuses them before: an effort that the model lacks,
+// a forced call on a model that cannot be forced, a schema with bounds.
 func expected(r *standin.Recorded) bool {
-	return bytes.Contains(r.Body, []byte(`"effort":"xhigh"`))
+	body := gjson.ParseBytes(r.Body)
+	model, choice := body.Get("model").Str, body.Get("tool_choice.type").Str
+	return body.Get("output_config.effort").Str == "xhigh" && model == "claude-opus-4-6" ||
+		(choice == "any" || choice == "tool") && model == "claude-sonnet-5-5" ||
+		body.Get("output_config.format.schema.properties.inhabitants.minimum").Exists()
 }

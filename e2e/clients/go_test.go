@@ -30,6 +30,7 @@ func goClient(t *testing.T, baseURL string) {
 		"stream": goStream, "stream with usage": goStreamUsage, "many streams": goManyStreams, "left early": goLeftEarly,
 		"refused fields": goRefused, "keys": goKeys, "unknown model": goUnknownModel, "limits and load": goLoad,
 		"too large": goTooLarge, "failing streams": goFailingStreams, "models": goModels,
+		"tool loop": goToolLoop, "structured output": goStructured, "forty turns": goFortyTurns,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, c) })
 	}

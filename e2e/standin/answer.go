@@ -247,6 +247,12 @@ func (a *author) calls() []call {
 		return nil
 	}
 	targets := a.ask.named(tools)
+	if a.ask.answered && a.r.forced() {
+		// A loop that is forced to call ends with a tool that has not been called, such as one that takes the result.
+		if fresh := a.ask.uncalled(tools); len(fresh) > 0 {
+			targets = fresh[:1]
+		}
+	}
 	if name, named := choice.get("name"); named {
 		targets = slices.DeleteFunc(slices.Clone(tools), func(tool node) bool { return tool.text("name") != name.str() })
 	}

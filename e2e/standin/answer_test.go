@@ -120,6 +120,7 @@ func TestAnswers(t *testing.T) {
 		{"several times, first", thinker, says("Use the tool 2 times") + `,` + tools(bareTool), `thinking list_tickets{} tool_use`},
 		{"several times, second", thinker, `"messages":[` + user(`"Use the tool 2 times"`) + `,` + assistant(`[`+call1+`]`) + `,` + user(`[`+result1+`]`) + `],` + tools(bareTool), `thinking list_tickets{} tool_use`},
 		{"several times, done", thinker, `"messages":[` + user(`"Use the tool 1 times"`) + `,` + assistant(`[`+call1+`]`) + `,` + user(`[`+result1+`]`) + `],` + tools(bareTool), `thinking "The tool says: 1." end_turn`},
+		{"forced to go on", forcing, `"messages":[` + user(`"Use the tool"`) + `,` + assistant(`[`+strings.Replace(call1, `"f"`, `"get_weather"`, 1)+`]`) + `,` + user(`[`+result1+`]`) + `],` + tools(weatherTool, bareTool) + `,"tool_choice":{"type":"any"}`, `list_tickets{} tool_use`},
 		{"limit inside a call", forcing, says("Hi") + `,"max_tokens":3,` + tools(weatherTool) + `,"tool_choice":{"type":"any"}`, `get_weather{} max_tokens`},
 		{"limit before a call", plain, says("Use the tool") + `,"max_tokens":3,` + tools(weatherTool), `"I'll look th" max_tokens`},
 

@@ -11,6 +11,7 @@ type ask struct {
 	answered bool     // tool results came after it
 	results  []string // the texts of those results
 	rounds   int      // assistant turns with calls since the text
+	called   []string // the tools of those calls
 	media    int      // images and documents beside the text
 }
 
@@ -24,6 +25,11 @@ func newestAsk(r *request) ask {
 		if messages[i].text("role") == "assistant" {
 			if holds(messages[i], "tool_use") {
 				found.rounds++
+			}
+			for _, block := range content {
+				if block.text("type") == "tool_use" {
+					found.called = append(found.called, block.text("name"))
+				}
 			}
 			continue
 		}
@@ -90,6 +96,13 @@ func (a ask) named(tools []node) []node {
 	}
 	slices.SortStableFunc(found, func(x, y node) int { return places[x.text("name")] - places[y.text("name")] })
 	return found
+}
+
+// uncalled returns the offered tools that have not been called since the text.
+func (a ask) uncalled(tools []node) []node {
+	return slices.DeleteFunc(slices.Clone(tools), func(tool node) bool {
+		return slices.Contains(a.called, tool.text("name"))
+	})
 }
 
 // citiesFor returns one city per call of a tool: all that the text names

@@ -31,6 +31,7 @@ const (
 
 // Check tells whether the Messages API would accept a request with these
 // headers and this body, and returns its refusal otherwise. It never panics.
+// The keys of header are canonical, as its Set and Add make them.
 // The API's rules are those of the Messages reference; where that is silent
 // the stricter reading counts. Rules named in relax do not apply.
 func Check(header http.Header, body []byte, relax ...Rule) *APIError {

@@ -31,6 +31,12 @@ func (e *APIError) Body(requestID string) []byte {
 	return append(dst, '}')
 }
 
+// Event returns the error as the event that ends a stream.
+func (e *APIError) Event(requestID string) []byte {
+	event := append([]byte("event: error\ndata: "), e.Body(requestID)...)
+	return append(event, "\n\n"...)
+}
+
 // invalid makes the 400 that nearly every broken rule ends in.
 func invalid(format string, args ...any) *APIError {
 	return &APIError{http.StatusBadRequest, "invalid_request_error", fmt.Sprintf(format, args...)}

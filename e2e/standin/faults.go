@@ -55,8 +55,7 @@ func breakOff(r *request, reply *Response, requestID string) {
 	}
 	reply.Pieces = reply.Pieces[:len(reply.Pieces)/2]
 	if fails {
-		event := append([]byte("event: error\ndata: "), failed.Body(requestID)...)
-		reply.Pieces = append(reply.Pieces, Piece{Data: append(event, "\n\n"...)})
+		reply.Pieces = append(reply.Pieces, Piece{Data: failed.Event(requestID)})
 	}
 	// Without an error the body just ends, as when a proxy gives up.
 }

@@ -7,11 +7,15 @@ http://127.0.0.1:10000/openai/v1, API_KEY the key that it takes.
 
 import asyncio
 import os
+import secrets
 import sys
 import traceback
 
 BASE_URL = os.environ["BASE_URL"]
 API_KEY = os.environ["API_KEY"]
+
+# Makes prompts of this run differ from those of an earlier one, which the upstream's cache may still know.
+RUN = secrets.token_hex(8)
 
 # How long one check may take. Nothing good comes near it.
 PATIENCE_SECONDS = 60
@@ -20,8 +24,9 @@ _checks = []
 
 
 def check(function):
-    """Registers a check under the function's name."""
-    _checks.append(function)
+    """Registers a check under the function's name. Those of modules that are only imported do not run."""
+    if function.__module__ == "__main__":
+        _checks.append(function)
     return function
 
 

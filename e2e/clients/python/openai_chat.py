@@ -252,7 +252,7 @@ async def a_stream_left_early(client):
 @check
 async def cached_prefix_is_reported(client):
     messages = [
-        {"role": "system", "content": f"{type(client.openai).__name__} " + "A long and stable prompt. " * 400},
+        {"role": "system", "content": f"{checks.RUN} {type(client.openai).__name__} " + "A long and stable prompt. " * 400},
         {"role": "user", "content": "Count from 1 to 2"},
     ]
     first = (await client.create(messages)).usage
@@ -260,9 +260,15 @@ async def cached_prefix_is_reported(client):
     arithmetic(first)
     arithmetic(second)
     equal(first.prompt_tokens, second.prompt_tokens, "prompt_tokens")
-    if first.prompt_tokens_details.cache_write_tokens:  # without automatic marks there is nothing to read back
-        equal(first.prompt_tokens_details.cached_tokens, 0, "read at first")
-        equal(second.prompt_tokens_details.cached_tokens, first.prompt_tokens_details.cache_write_tokens, "read back")
+    equal(first.prompt_tokens_details.cached_tokens, 0, "read at first")
+    equal(first.prompt_tokens_details.cache_write_tokens, first.prompt_tokens, "written at first")
+    equal(second.prompt_tokens_details.cached_tokens, first.prompt_tokens, "read back")
+    once = (await client.create([{"role": "user", "content": "Once. " * 2000}], extra_headers={"x-ezat-cache": "off"})).usage
+    equal(once.prompt_tokens_details.cache_write_tokens, 0, "written although caching is off")
+    mark = {"type": "ephemeral", "ttl": "1h"}
+    part = {"type": "text", "text": f"{checks.RUN} {type(client.openai).__name__}, marked. " * 1000, "cache_control": mark}
+    own = (await client.create([{"role": "user", "content": [part, {"type": "text", "text": "Hi"}]}])).usage
+    true(0 < own.prompt_tokens_details.cache_write_tokens < own.prompt_tokens, f"with an own mark: {own}")
 
 
 @check
