@@ -63,6 +63,17 @@ func (a *arena) takeBody(size int) (body []byte, ok bool) {
 	return b[:size], true
 }
 
+// takeValue is what the host has just written into memory of its own. The arena
+// lets go of it.
+func (a *arena) takeValue(size int) (value []byte, ok bool) {
+	b := a.last
+	a.last = nil
+	if size <= 0 || len(b) != size {
+		return nil, false
+	}
+	return b, true
+}
+
 // release takes a body back, so that the next one lands in its memory. Of two
 // that are lent at a time the larger one stays.
 func (a *arena) release(body []byte) {

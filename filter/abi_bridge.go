@@ -13,11 +13,12 @@ import (
 )
 
 // What one VM has: the memory that the host writes into, the ids it has made,
-// and the metrics it has defined.
+// the streams that have not ended, and the metrics it has defined.
 var (
-	memory   arena
-	contexts = newContextTable(proxywasm.LogWarn)
-	metrics  = map[string]uint32{}
+	memory    arena
+	contexts  = newContextTable(proxywasm.LogWarn)
+	exchanges = map[uint32]*exchange{}
+	metrics   = map[string]uint32{}
 )
 
 // vmContext makes the contexts of plugins.
@@ -50,7 +51,9 @@ func (c *pluginContext) OnPluginStart(size int) types.OnPluginStartStatus {
 }
 
 func (c *pluginContext) NewHttpContext(id uint32) types.HttpContext {
-	return &streamContext{c.plugin.newExchange(bridge{plugin: c.id}, id)}
+	x := c.plugin.newExchange(bridge{plugin: c.id, stream: id}, id)
+	exchanges[id] = x
+	return &streamContext{x}
 }
 
 // streamContext carries the SDK's phases to an exchange.
@@ -80,11 +83,19 @@ func (c *streamContext) OnHttpResponseTrailers(int) types.Action {
 	return types.Action(c.exchange.ResponseTrailers())
 }
 
-func (c *streamContext) OnHttpStreamDone() { c.exchange.Done() }
+func (c *streamContext) OnHttpStreamDone() { endStream(c.exchange.id) }
 
-// bridge is the Host of a VM: the host calls work on the stream whose callback
-// is running.
-type bridge struct{ plugin uint32 }
+// endStream tells an exchange, once, that its stream has ended. Not every host
+// says so before it deletes the stream.
+func endStream(id uint32) {
+	if x, ok := exchanges[id]; ok {
+		delete(exchanges, id)
+		x.Done()
+	}
+}
+
+// bridge is the Host of one stream, or of a plugin that starts: stream is 0 then.
+type bridge struct{ plugin, stream uint32 }
 
 // The SDK's functions, by header map and by body.
 var (
@@ -100,7 +111,7 @@ var (
 	removeHeader = [...]func(string) error{
 		proxywasm.RemoveHttpRequestHeader, proxywasm.RemoveHttpRequestTrailer,
 		proxywasm.RemoveHttpResponseHeader, proxywasm.RemoveHttpResponseTrailer}
-	getBody     = [...]func(start, size int) ([]byte, error){proxywasm.GetHttpRequestBody, proxywasm.GetHttpResponseBody}
+	getBody     = [...]func(start, size int) ([]byte, error){proxywasm.GetHttpRequestBody, proxywasm.GetHttpResponseBody, proxywasm.GetHttpCallResponseBody}
 	replaceBody = [...]func([]byte) error{proxywasm.ReplaceHttpRequestBody, proxywasm.ReplaceHttpResponseBody}
 	appendBody  = [...]func([]byte) error{proxywasm.AppendHttpRequestBody, proxywasm.AppendHttpResponseBody}
 )
@@ -152,16 +163,32 @@ func (bridge) ReadBody(b Body, size int) ([]byte, error) {
 	memory.expectBody()
 	data, err := getBody[b](0, size)
 	body, ok := memory.takeBody(len(data))
-	switch {
-	case err != nil:
+	if err == nil && (!ok || len(data) != size) {
+		err = shortBody(len(data), size)
+	}
+	if err != nil {
 		return nil, err
-	case !ok || len(data) != size:
-		return nil, errors.New("the host gave " + strconv.Itoa(len(data)) + " of " + strconv.Itoa(size) + " bytes")
 	}
 	return body, nil
 }
 
 func (bridge) ReleaseBody(body []byte) { memory.release(body) }
+
+func (bridge) TakeBody(b Body, size int) ([]byte, error) {
+	data, err := getBody[b](0, size)
+	body, ok := memory.takeValue(len(data))
+	if err == nil && (!ok || len(data) != size) {
+		err = shortBody(len(data), size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+func shortBody(got, want int) error {
+	return errors.New("the host gave " + strconv.Itoa(got) + " of " + strconv.Itoa(want) + " bytes")
+}
 
 func (bridge) ReplaceBody(b Body, data []byte) error { return replaceBody[b](data) }
 
@@ -181,38 +208,50 @@ func (bridge) Reply(status int, headers [][2]string, body []byte) error {
 	return proxywasm.SendHttpResponse(uint32(status), headers, body, noGRPCStatus)
 }
 
-func (bridge) Resume() error { return proxywasm.ResumeHttpResponse() }
+func (bridge) ResumeRequest() error { return proxywasm.ResumeHttpRequest() }
+
+func (bridge) ResumeResponse() error { return proxywasm.ResumeHttpResponse() }
+
+func (b bridge) Enter() error { return statusError((sdkHost{}).ProxySetEffectiveContext(b.stream)) }
 
 func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error {
-	call, err := proxywasm.DispatchHttpCall(cluster, headers, nil, nil, uint32(timeoutMs), func(_, size, _ int) {
-		result := b.callResult(size)
-		defer memory.release(result.Body)
-		done(result)
-	})
-	if err == nil {
-		contexts.beginCall(b.plugin, call)
+	pairs, none := appendPairs(nil, headers), appendPairs(nil, nil)
+	var call uint32
+	status := (sdkHost{}).ProxyHttpCall(unsafe.StringData(cluster), len(cluster), unsafe.SliceData(pairs), len(pairs), nil, 0,
+		unsafe.SliceData(none), len(none), uint32(timeoutMs), &call)
+	if status != statusOK {
+		return statusError(status)
 	}
-	return err
+	contexts.beginCall(b.plugin, call, func(size int) {
+		// The callback is the plugin's. A stream that has ended is no longer there
+		// to be entered, and done will not ask for it.
+		if contexts.kinds[b.stream] == streamKind {
+			(sdkHost{}).ProxySetEffectiveContext(b.stream)
+		}
+		done(callResult(size))
+	})
+	return nil
 }
 
-// callResult reads the answer to a callout. One whose body cannot be read
-// counts as failed.
-func (bridge) callResult(size int) CallResult {
+// callResult is the answer to the callout whose callback is running.
+func callResult(size int) CallResult {
 	pairs, err := proxywasm.GetHttpCallResponseHeaders()
 	if err != nil {
 		return CallResult{}
 	}
 	status, err := strconv.Atoi(lookup(pairs, ":status"))
-	if err != nil || size == 0 {
-		return CallResult{Status: status}
-	}
-	memory.expectBody()
-	data, err := proxywasm.GetHttpCallResponseBody(0, size)
-	body, ok := memory.takeBody(len(data))
-	if err != nil || !ok || len(data) != size {
+	if err != nil {
 		return CallResult{}
 	}
-	return CallResult{Status: status, Body: body}
+	return CallResult{Status: status, Headers: pairs, Size: size}
+}
+
+// statusError is what a host call's result means.
+func statusError(status uint32) error {
+	if status == statusOK {
+		return nil
+	}
+	return errors.New("the host answered with status " + strconv.Itoa(int(status)))
 }
 
 // Kinds of metrics.

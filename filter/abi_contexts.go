@@ -8,11 +8,13 @@ const (
 	streamKind
 )
 
-// contextTable knows the ids that the host has made and not yet deleted, and
-// the callouts that are under way. The SDK panics on others.
+// contextTable knows the ids that the host has made and not yet deleted, on
+// others of which the SDK panics, and the callouts that are under way. The SDK's
+// own table of callouts forgets those of a stream that has ended, and of one
+// that is not the callback's own.
 type contextTable struct {
 	kinds map[uint32]contextKind
-	calls map[callID]bool
+	calls map[callID]func(size int)
 	log   func(text string)
 }
 
@@ -20,7 +22,7 @@ type contextTable struct {
 type callID struct{ plugin, call uint32 }
 
 func newContextTable(log func(text string)) *contextTable {
-	return &contextTable{kinds: map[uint32]contextKind{}, calls: map[callID]bool{}, log: log}
+	return &contextTable{kinds: map[uint32]contextKind{}, calls: map[callID]func(int){}, log: log}
 }
 
 // add takes a new context. parent is 0 for a plugin's, else the plugin's of a stream.
@@ -65,14 +67,16 @@ func (t *contextTable) remove(id uint32) bool {
 	return true
 }
 
-func (t *contextTable) beginCall(plugin, call uint32) { t.calls[callID{plugin, call}] = true }
+// beginCall notes what is to be done with the answer of size bytes to a callout.
+func (t *contextTable) beginCall(plugin, call uint32, done func(size int)) {
+	t.calls[callID{plugin, call}] = done
+}
 
-func (t *contextTable) endCall(plugin, call uint32) bool {
+func (t *contextTable) endCall(plugin, call uint32) (done func(size int), ok bool) {
 	id := callID{plugin, call}
-	if !t.calls[id] {
+	if done, ok = t.calls[id]; !ok {
 		t.log("the host answered a callout that is not under way")
-		return false
 	}
 	delete(t.calls, id)
-	return true
+	return done, ok
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // The SDK's exports are written for another compiler. These are ours in their
-// place: each calls the SDK's own callback, which keeps the tables of contexts
-// and callouts.
+// place: each calls the SDK's own callback, which keeps the table of contexts.
+// Only the answers to callouts go past the SDK: see contextTable.
 //
 // Those callbacks panic on an id that they do not know, and a panic takes down
 // every stream of the VM. So ids are checked here first; an unknown one is
@@ -43,9 +43,6 @@ func sdkOnResponseBody(context uint32, size int, end bool) types.Action
 
 //go:linkname sdkOnResponseTrailers github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnResponseTrailers
 func sdkOnResponseTrailers(context uint32, trailers int) types.Action
-
-//go:linkname sdkOnHTTPCallResponse github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnHttpCallResponse
-func sdkOnHTTPCallResponse(context, call uint32, headers, size, trailers int)
 
 //go:linkname sdkOnLog github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnLog
 func sdkOnLog(context uint32)
@@ -138,9 +135,12 @@ func exportResponseTrailers(context, trailers uint32) uint32 {
 }
 
 //go:wasmexport proxy_on_http_call_response
-func exportHTTPCallResponse(context, call, headers, size, trailers uint32) {
-	if contexts.known(context, pluginKind) && contexts.endCall(context, call) {
-		sdkOnHTTPCallResponse(context, call, int(headers), int(size), int(trailers))
+func exportHTTPCallResponse(context, call, _, size, _ uint32) {
+	if !contexts.known(context, pluginKind) {
+		return
+	}
+	if done, ok := contexts.endCall(context, call); ok {
+		done(int(size))
 	}
 }
 
@@ -159,6 +159,7 @@ func exportDone(context uint32) bool {
 //go:wasmexport proxy_on_delete
 func exportDelete(context uint32) {
 	if contexts.remove(context) {
+		endStream(context)
 		sdkOnDelete(context)
 	}
 }

@@ -18,3 +18,17 @@ func wellFormedPairs(b []byte) bool {
 	}
 	return need <= uint64(len(b))
 }
+
+// appendPairs appends a header map in that form.
+func appendPairs(dst []byte, pairs [][2]string) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(pairs)))
+	for _, p := range pairs {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p[0])))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(p[1])))
+	}
+	for _, p := range pairs {
+		dst = append(append(dst, p[0]...), 0)
+		dst = append(append(dst, p[1]...), 0)
+	}
+	return dst
+}

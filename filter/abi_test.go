@@ -70,8 +70,11 @@ func TestArenaLendsTwoBodiesAtATime(t *testing.T) {
 
 func TestArenaKeepsValuesApart(t *testing.T) {
 	var a arena
-	value := a.allocate(5)
-	copy(value, "value")
+	copy(a.allocate(5), "value")
+	value, ok := a.takeValue(5)
+	if _, again := a.takeValue(5); !ok || again || len(value) != 5 {
+		t.Fatal("a value is not taken once")
+	}
 	body, _ := readInto(&a, []byte("body"))
 	a.release(body)
 	readInto(&a, []byte("BODY"))
@@ -89,6 +92,9 @@ func TestArenaWithoutABody(t *testing.T) {
 	if _, ok := a.takeBody(0); ok {
 		t.Error("a body where the host wrote none")
 	}
+	if _, ok := a.takeValue(0); ok {
+		t.Error("a value where the host wrote none")
+	}
 	// The expectation ends with it: the next allocation is a value.
 	a.allocate(3)
 	if _, ok := a.takeBody(3); ok {
@@ -99,20 +105,12 @@ func TestArenaWithoutABody(t *testing.T) {
 	}
 }
 
-func pairs(entries ...string) []byte {
-	out := binary.LittleEndian.AppendUint32(nil, uint32(len(entries)/2))
-	for _, e := range entries {
-		out = binary.LittleEndian.AppendUint32(out, uint32(len(e)))
-	}
-	for _, e := range entries {
-		out = append(append(out, e...), 0)
-	}
-	return out
-}
-
 func TestWellFormedPairs(t *testing.T) {
-	good := pairs(":path", "/", "empty", "")
-	if !wellFormedPairs(good) || !wellFormedPairs(pairs()) {
+	good := appendPairs(nil, [][2]string{{":path", "/"}, {"empty", ""}})
+	if string(good) != "\x02\x00\x00\x00\x05\x00\x00\x00\x01\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00:path\x00/\x00empty\x00\x00" {
+		t.Errorf("pairs %q", good)
+	}
+	if !wellFormedPairs(good) || !wellFormedPairs(appendPairs(nil, nil)) {
 		t.Error("good pairs are refused")
 	}
 	for i := range good {
@@ -156,14 +154,25 @@ func TestContextTable(t *testing.T) {
 	step("phase of the stream", c.known(2, streamKind), true, "")
 	step("phase of the plugin", c.known(1, streamKind), false, absent)
 	step("phase of nobody", c.known(9, streamKind), false, absent)
-	c.beginCall(1, 4)
-	step("answer to another callout", c.endCall(1, 5), false, "the host answered a callout that is not under way")
-	step("answer to another plugin", c.endCall(2, 4), false, "the host answered a callout that is not under way")
-	step("answer", c.endCall(1, 4), true, "")
-	step("answer again", c.endCall(1, 4), false, "the host answered a callout that is not under way")
+	got := 0
+	ended := func(plugin, call uint32) bool {
+		done, ok := c.endCall(plugin, call)
+		if ok {
+			done(7)
+		}
+		return ok
+	}
+	c.beginCall(1, 4, func(size int) { got += size })
+	step("answer to another callout", ended(1, 5), false, "the host answered a callout that is not under way")
+	step("answer to another plugin", ended(2, 4), false, "the host answered a callout that is not under way")
+	step("answer", ended(1, 4), true, "")
+	step("answer again", ended(1, 4), false, "the host answered a callout that is not under way")
+	if got != 7 {
+		t.Errorf("the answers had %d bytes", got)
+	}
 	step("stream deleted", c.remove(2), true, "")
 	step("stream deleted again", c.remove(2), false, "the host deleted a context that is not there")
-	c.beginCall(1, 6)
+	c.beginCall(1, 6, func(int) {})
 	step("plugin deleted", c.remove(1), true, "")
 	if len(c.calls) != 0 || len(c.kinds) != 0 {
 		t.Errorf("left behind: %v %v", c.calls, c.kinds)

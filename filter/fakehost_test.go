@@ -15,18 +15,19 @@ type fakeHost struct {
 	t      testing.TB
 	now    int64
 	maps   [4][][2]string
-	bodies [2][]byte
+	bodies [3][]byte
 	props  map[string]string
 
-	events   []string // "property ezat.usage", "count ezat.requests.ok", "replace response 12", …
-	kept     map[string]string
-	counts   map[string]int64
-	observed map[string][]int64
-	logs     []string
-	replies  []fakeReply
-	calls    []fakeCall
-	resumed  int
-	lent     int
+	events         []string // "property ezat.usage", "count ezat.requests.ok", "replace response 12", …
+	kept           map[string]string
+	counts         map[string]int64
+	observed       map[string][]int64
+	logs           []string
+	replies        []fakeReply
+	calls          []fakeCall
+	resumed        int // the response; requestResumed counts the request
+	requestResumed int
+	lent           int
 
 	careless bool   // bodies may be smaller than was said
 	refuse   string // the event, or its beginning, that the host refuses
@@ -66,7 +67,7 @@ func (h *fakeHost) tell(parts ...string) error {
 }
 
 var mapNames = [...]string{"request", "request-trailers", "response", "response-trailers"}
-var bodyNames = [...]string{"request", "response"}
+var bodyNames = [...]string{"request", "response", "callout"}
 
 func (h *fakeHost) Log(level Level, text string) {
 	h.logs = append(h.logs, [...]string{"info", "warn", "error", "critical"}[level]+": "+text)
@@ -165,10 +166,25 @@ func (h *fakeHost) Reply(status int, headers [][2]string, body []byte) error {
 	return nil
 }
 
-func (h *fakeHost) Resume() error {
-	h.resumed++
-	return h.tell("resume")
+func (h *fakeHost) TakeBody(b Body, size int) ([]byte, error) {
+	body, err := h.ReadBody(b, size)
+	if err == nil {
+		h.lent--
+	}
+	return body, err
 }
+
+func (h *fakeHost) ResumeRequest() error {
+	h.requestResumed++
+	return h.tell("resume request")
+}
+
+func (h *fakeHost) ResumeResponse() error {
+	h.resumed++
+	return h.tell("resume response")
+}
+
+func (h *fakeHost) Enter() error { return h.tell("enter") }
 
 func (h *fakeHost) Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error {
 	if err := h.tell("call", cluster); err != nil {
@@ -176,6 +192,13 @@ func (h *fakeHost) Call(cluster string, headers [][2]string, timeoutMs int, done
 	}
 	h.calls = append(h.calls, fakeCall{cluster, headers, timeoutMs, done})
 	return nil
+}
+
+// answerCall answers a callout.
+func (h *fakeHost) answerCall(call fakeCall, status int, body string, headers ...[2]string) {
+	h.bodies[CalloutBody] = []byte(body)
+	call.done(CallResult{Status: status, Headers: headers, Size: len(body)})
+	h.bodies[CalloutBody] = nil
 }
 
 func (h *fakeHost) Count(metric string, n int64) {
@@ -369,7 +392,7 @@ func (g *gateway) callout(status int, body string) {
 	}
 	resumed := g.h.resumed
 	call := g.h.calls[len(g.h.calls)-1]
-	call.done(CallResult{Status: status, Body: []byte(body)})
+	g.h.answerCall(call, status, body)
 	if g.h.resumed > resumed && !g.clientEnded {
 		g.releaseResponse(true)
 	}

@@ -27,6 +27,9 @@ type Body int
 const (
 	RequestBody Body = iota
 	ResponseBody
+	// CalloutBody is that of the answer to a callout. It can only be read, and
+	// only during the callout's callback.
+	CalloutBody
 )
 
 // Level is the weight of a line in the host's log.
@@ -39,16 +42,18 @@ const (
 	Critical
 )
 
-// CallResult is the answer to a callout. Status is 0 when the call failed.
-// Body is valid only during the callback.
+// CallResult is the answer to a callout. Status is 0 when the call failed. Its
+// body, of Size bytes, is CalloutBody.
 type CallResult struct {
-	Status int
-	Body   []byte
+	Status  int
+	Headers [][2]string
+	Size    int
 }
 
 // Host is what the edge asks of the proxy: the host calls that are used, and
-// the clock. Every method works on the stream whose callback is running. An
-// error means that the host refused the call; nothing has changed then.
+// the clock. Every method works on the stream whose callback is running, until
+// Enter names another one. An error means that the host refused the call;
+// nothing has changed then.
 //
 // The bridge in abi*.go is the real one; tests have their own.
 type Host interface {
@@ -72,6 +77,9 @@ type Host interface {
 	ReadBody(b Body, size int) ([]byte, error)
 	// ReleaseBody gives the memory of ReadBody back.
 	ReleaseBody(body []byte)
+	// TakeBody is ReadBody into memory of its own, for bytes that outlive the
+	// callback. Nothing stands behind them, and nobody owes anything.
+	TakeBody(b Body, size int) ([]byte, error)
 	// ReplaceBody drops what is in the buffer and puts data (maybe nothing) there.
 	ReplaceBody(b Body, data []byte) error
 	// AppendBody puts data behind what is in the buffer.
@@ -85,11 +93,18 @@ type Host interface {
 	// Reply answers the client instead of the upstream. It runs through the
 	// response phases when the response has not begun.
 	Reply(status int, headers [][2]string, body []byte) error
-	// Resume lets a paused response go on, from a callout's callback.
-	Resume() error
-	// Call sends a request of our own. done runs at most once, and not at all
-	// when the stream has gone away.
+	// ResumeRequest and ResumeResponse let what is paused go on, from a callout's
+	// callback.
+	ResumeRequest() error
+	ResumeResponse() error
+	// Call sends a request of our own. done runs once, later, as a callback of
+	// the stream that this Host is for; also when that stream has ended, because
+	// the host does not call it off.
 	Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error
+	// Enter makes the calls that follow work on the stream that this Host is for,
+	// though the callback of another one is running. It fails when the stream is
+	// no longer there.
+	Enter() error
 
 	// Count adds one or more to a counter.
 	Count(metric string, n int64)

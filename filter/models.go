@@ -102,22 +102,30 @@ func (x *exchange) pageArrived(result CallResult) {
 	if x.response != responsePaging || x.takePage(result) == Pause {
 		return
 	}
-	if err := x.host.Resume(); err != nil {
+	if err := x.host.ResumeResponse(); err != nil {
 		x.host.Log(Error, "models: the host would not resume the response: "+err.Error())
 	}
 }
 
 func (x *exchange) takePage(result CallResult) (action Action) {
 	defer x.guard(&action)
+	x.status = result.Status
 	switch {
-	case result.Status == 200 && len(result.Body) <= answerBodyBytesMax:
-		return x.addPage(result.Body)
-	case result.Status == 200:
-		return x.finishFault(translate.BadUpstream())
 	case result.Status == 0:
 		// No connection, no answer in time: as Envoy's own reply would be.
 		return x.finishFault(x.reply.UpstreamError(503, nil))
+	case result.Status != 200 && result.Size > errorBodyBytesMax:
+		return x.finishError(nil)
+	case result.Size > answerBodyBytesMax:
+		return x.finishFault(translate.BadUpstream())
 	}
-	x.status = result.Status
-	return x.finishError(result.Body)
+	body, err := x.host.ReadBody(CalloutBody, result.Size)
+	if err != nil {
+		return x.breakDown("models: page", err)
+	}
+	defer x.host.ReleaseBody(body)
+	if result.Status == 200 {
+		return x.addPage(body)
+	}
+	return x.finishError(body)
 }

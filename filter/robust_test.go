@@ -97,7 +97,7 @@ func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 			x.Done()
 		case 8, 14:
 			if n := len(h.calls); n > 0 {
-				h.calls[how%n].done(CallResult{Status: []int{200, 200, 429, 0}[how%4], Body: []byte(answers[6+how%3])})
+				h.answerCall(h.calls[how%n], []int{200, 200, 429, 0}[how%4], answers[6+how%3])
 			}
 		case 9:
 			h.bodies[RequestBody] = nil
