@@ -59,14 +59,9 @@ func Decide(r *Request, env *Env) (*Plan, *Error) {
 		model:   model.Upstream,
 		choice:  r.choice,
 		Fetches: r.fetches,
-		Reply: Reply{
-			Model:        r.modelName,
-			ModelJSON:    append([]byte(nil), span(r.model)...),
-			Stream:       r.stream,
-			IncludeUsage: r.includeUsage,
-			GatewayKey:   env.GatewayKey,
-		},
+		Reply:   r.Reply(),
 	}
+	p.Reply.GatewayKey = env.GatewayKey
 	if !known && env.RefuseUnknown {
 		return nil, modelNotFound(r.modelName)
 	}

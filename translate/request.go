@@ -111,7 +111,8 @@ type Parser struct {
 // Parse reads and checks a Chat Completions body with a Parser of its own. The
 // body must stay unchanged while the Request, or the Plan made from it, is in
 // use. The fault reported is the first in the order of decision 6; every fault
-// is a 400 of the contract's table.
+// is a 400 of the contract's table. The Request comes beside a fault too, unless
+// the body is no object: then only its Reply is of use, for the record.
 func Parse(body []byte) (*Request, *Error) { return new(Parser).Parse(body) }
 
 // Parse is like the function Parse, in the Parser's memory.
@@ -124,21 +125,39 @@ func (p *Parser) Parse(body []byte) (*Request, *Error) {
 		return nil, f.refused()
 	}
 	r := &Request{parser: p}
+	r.glance(&fields)
 	for _, read := range [...]func(*[fieldCount]jsontext.Value) *fault{
-		r.readModel, refuseFields, r.readOutput, r.readStreaming, r.readSampling, r.readLimits, r.readCacheKey,
+		checkModel, refuseFields, r.readOutput, r.readStreaming, r.readSampling, r.readLimits, r.readCacheKey,
 	} {
 		if f := read(&fields); f != nil {
-			return nil, f.refused()
+			return r, f.refused()
 		}
 	}
 	conversation := conversation{parser: p, request: r, valuesLeft: bodyValuesMax - p.doc.Values()}
 	if f := conversation.read(fields[fieldMessages]); f != nil {
-		return nil, f.in("messages").refused()
+		return r, f.in("messages").refused()
 	}
 	if f := r.readTools(&fields); f != nil {
-		return nil, f.refused()
+		return r, f.refused()
 	}
 	return r, nil
+}
+
+// glance reads what the record of a refused request names, if it is readable.
+func (r *Request) glance(fields *[fieldCount]jsontext.Value) {
+	if v := fields[fieldModel]; v.Kind() == jsontext.String {
+		r.model, r.modelName = v, v.Text()
+	}
+	r.stream = fields[fieldStream].Kind() == jsontext.True
+}
+
+// Reply is what the answer needs, as far as the request was read.
+func (r *Request) Reply() Reply {
+	reply := Reply{Model: r.modelName, Stream: r.stream, IncludeUsage: r.includeUsage}
+	if r.model.Sent() {
+		reply.ModelJSON = append([]byte(nil), span(r.model)...)
+	}
+	return reply
 }
 
 // scan indexes the body and sees that it is an object (decisions 1, 5, 46).
@@ -170,7 +189,7 @@ func scanText(err *jsontext.Error) string {
 	return "is not valid JSON at byte " + strconv.Itoa(err.Offset)
 }
 
-func (r *Request) readModel(fields *[fieldCount]jsontext.Value) *fault {
+func checkModel(fields *[fieldCount]jsontext.Value) *fault {
 	v := fields[fieldModel]
 	if !v.Sent() {
 		return bad("is required").in("model")
@@ -181,8 +200,6 @@ func (r *Request) readModel(fields *[fieldCount]jsontext.Value) *fault {
 	if v.Empty() {
 		return bad("must not be empty").in("model")
 	}
-	r.model = v
-	r.modelName = v.Text()
 	return nil
 }
 
