@@ -70,7 +70,7 @@ func TestFailingGuests(t *testing.T) {
 		"panic":           {"panic gone", nil, "unreachable"},
 		"never returns":   {"spin", func(c *Config) { c.CallTimeout = 200 * time.Millisecond }, "deadline exceeded"},
 		"out of memory":   {"oom", func(c *Config) { c.MemoryBytesMax = 64 << 20 }, "proxy_on_request_headers"},
-		"endless descent": {"recurse", func(c *Config) { c.MemoryBytesMax = 64 << 20 }, "proxy_on_request_headers"},
+		"endless descent": {"recurse", func(c *Config) { c.MemoryBytesMax = 12 << 20 }, "proxy_on_request_headers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := scriptHost(t, "request_headers@/bad: "+test.op, test.change)
