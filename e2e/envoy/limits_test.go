@@ -105,12 +105,12 @@ func testStreamPasses(t *testing.T, e *envoy.Envoy, up upstream) {
 // TestLimits tries each limit of the file with smaller numbers.
 func TestLimits(t *testing.T) {
 	e, up := start(t, envoy.Options{Edits: []envoy.Edit{
-		envoy.MaxConnections(4), envoy.BufferLimit(1 << 20), envoy.RequestTimeouts(time.Second, 4*time.Second),
-		envoy.IdleTimeouts(20*time.Second, 2*time.Second), envoy.WholeAnswer(2 * time.Second),
+		envoy.MaxConnections(4), envoy.BufferLimit(1 << 20), envoy.RequestTimeouts(time.Second, 5*time.Second),
+		envoy.IdleTimeouts(20*time.Second, 2*time.Second), envoy.WholeAnswer(6 * time.Second),
 	}})
 	for name, test := range map[string]func(*testing.T, *envoy.Envoy, upstream){
 		"slow headers": testSlowHeaders, "slow bodies": testSlowBodies, "whole answers": testWholeAnswers,
-		"buffer": testBufferLimit, "connections": testConnectionLimit,
+		"buffer": testBufferLimit, "bad requests": testBadRequests, "connections": testConnectionLimit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			up.Reset()
@@ -152,13 +152,43 @@ func testSlowHeaders(t *testing.T, e *envoy.Envoy, up upstream) {
 		t.Errorf("a silent connection got %q", text)
 	}
 	text := wantClosed(t, dial(t, e, "POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthoriz"))
-	if !strings.HasPrefix(text, "HTTP/1.1 408 ") {
-		t.Errorf("half a header got %q", text)
+	wantRawError(t, text, 408)
+}
+
+// wantRawError reads an error of OpenAI's shape from the wire.
+func wantRawError(t *testing.T, text string, status int) {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text)), nil)
+	if err != nil {
+		t.Errorf("%v: %q", err, text)
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Errorf("%v: %q", err, text)
+	}
+	wantError(t, reply{resp.StatusCode, resp.Header, string(body)}, status, "invalid_request_error")
+}
+
+// testBadRequests: what never reaches the filter is refused in OpenAI's shape, too.
+func testBadRequests(t *testing.T, e *envoy.Envoy, up upstream) {
+	const begin = "GET /openai/v1/models HTTP/1.1\r\nhost: x\r\n"
+	wantRawError(t, wantClosed(t, dial(t, e, "NO HTTP AT ALL\r\n\r\n")), 400)
+	wantRawError(t, wantClosed(t, dial(t, e, begin+"a b: c\r\n\r\n")), 400)
+	wantRawError(t, wantClosed(t, dial(t, e, begin+"x: "+strings.Repeat("y", 33<<10)+"\r\n\r\n")), 431)
+	wantRawError(t, wantClosed(t, dial(t, e, begin+strings.Repeat("x: y\r\n", 101)+"\r\n")), 431)
+	wantRawError(t, wantClosed(t, dial(t, e, "GET /openai/v1/models HTTP/1.1\r\nconnection: close\r\n\r\n")), 400)
+	wantRawError(t, wantClosed(t, dial(t, e, "GET /openai/v1/models#a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")), 400)
+	wantRawError(t, wantClosed(t, dial(t, e, "GET /openai/v1/models HTTP/1.0\r\n\r\n")), 426)
+	wantRawError(t, wantClosed(t, dial(t, e, begin+"connection: close, upgrade\r\nupgrade: websocket\r\n\r\n")), 403)
+	if sent := up.Requests(); len(sent) != 0 {
+		t.Errorf("the upstream was asked for %s", sent[0].Path)
 	}
 }
 
 // testSlowBodies: a body may take longer than headers may, but not for ever;
-// and the upstream's time does not count.
+// testWholeAnswers shows that the upstream's time does not count.
 func testSlowBodies(t *testing.T, e *envoy.Envoy, up upstream) {
 	head := fmt.Sprintf("POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\nconnection: close\r\ncontent-length: %d\r\n\r\n", len(hello))
 	conn := dial(t, e, head)
@@ -182,14 +212,15 @@ func testSlowBodies(t *testing.T, e *envoy.Envoy, up upstream) {
 	}
 }
 
-// testWholeAnswers: a whole answer has a limit, a stream has none.
+// testWholeAnswers: a whole answer has a limit of its own, which is longer here
+// than requests may take to come in; a stream has none.
 func testWholeAnswers(t *testing.T, e *envoy.Envoy, up upstream) {
 	c := client(t, false)
 	up.Script(func(*standin.Recorded) *standin.Response { return &standin.Response{Silent: true} })
 	wantError(t, chat(t, c, e, hello), 504, "server_error")
 	up.Script(func(*standin.Recorded) *standin.Response {
 		r := standin.SSE([]byte(streamBegin), []byte("event: ping\ndata: {\"type\":\"ping\"}\n\n"), []byte(streamEnd))
-		r.Pieces[1].Pause, r.Pieces[2].Pause = 3*time.Second, time.Second
+		r.Pieces[1].Pause, r.Pieces[2].Pause = 4*time.Second, 4*time.Second
 		return r
 	})
 	if r := chat(t, c, e, helloStream); r.Status != 200 || !strings.HasSuffix(r.Body, "data: [DONE]\n\n") {

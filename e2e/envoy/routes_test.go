@@ -168,7 +168,7 @@ func TestSessions(t *testing.T) {
 		return -1
 	}
 	used := map[int]bool{}
-	for i := range 12 {
+	for i := range 60 {
 		session := fmt.Sprintf("conversation-%d", i)
 		first := served(hello, "x-ezat-session", session)
 		used[first] = true
@@ -180,6 +180,6 @@ func TestSessions(t *testing.T) {
 		}
 	}
 	if len(used) != len(ups) {
-		t.Errorf("12 conversations went to %d of %d addresses", len(used), len(ups))
+		t.Errorf("60 conversations went to %d of %d addresses", len(used), len(ups))
 	}
 }

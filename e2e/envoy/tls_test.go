@@ -189,8 +189,10 @@ func TestGatewayExample(t *testing.T) {
 	})
 	c := client(t, false)
 	for name, header := range map[string]string{"no key": "", "another key": "Bearer nothing", "the gateway's own key": "Bearer " + own, "another scheme": "Basic " + given} {
-		if r := chat(t, c, e, hello, "authorization", header); r.Status != 401 {
-			t.Errorf("%s: %d %s", name, r.Status, r.Body)
+		r := chat(t, c, e, hello, "authorization", header)
+		wantError(t, r, 401, "invalid_request_error")
+		if !strings.Contains(r.Body, `"code":"invalid_api_key"`) {
+			t.Errorf("%s: %s", name, r.Body)
 		}
 	}
 	if sent := up.Requests(); len(sent) != 0 {
