@@ -17,9 +17,10 @@ SHELL := /bin/bash
 out := build/out
 module := $(out)/chat-completions.wasm
 
-# What the module is made of. A path that is gone is one more reason to build again, not an error.
-sources := $(shell find filter translate build/finish build/wasmbin \( -name '*.go' -o -name '*.s' \) ! -name '*_test.go') \
-	$(wildcard build/wasistub.wat build/package-lock.json) build/wasm.sh go.mod go.sum
+# What the module and the tools that link it are made of.
+sources := $(shell find filter translate build \( -path build/node_modules -o -path $(out) \) -prune -o \
+	\( -name '*.go' -o -name '*.s' -o -name '*.wat' \) ! -name '*_test.go' -print) \
+	build/package-lock.json build/wasm.sh go.mod go.sum
 
 envoys := $(ENVOY_VERSIONS:%=$(out)/envoy-%/.installed)
 clients := $(if $(wildcard e2e/clients/python/requirements.txt),$(out)/clients/.installed) \
