@@ -281,7 +281,10 @@ func wholeNumber(s string) (n int, whole bool) {
 	case len(digits)+exponent > 15:
 		n = beyond
 	default:
-		n, _ = strconv.Atoi(digits + strings.Repeat("0", exponent))
+		n, _ = strconv.Atoi(digits)
+		for range exponent {
+			n *= 10
+		}
 	}
 	if negative {
 		n = -n

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,46 +15,48 @@ import (
 
 // dropsUpstream tells whether a header of the client's never reaches the upstream.
 func dropsUpstream(name string) bool {
-	switch name {
-	case
-		// The client's credentials, whatever they are called: the one that goes
-		// up is set anew. Cookies belong to the operator's domain.
-		"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie",
-		// They describe the old body, or an encoding of the answer that could
-		// not be read.
-		"content-length", "content-encoding", "content-type", "content-md5", "content-digest",
-		"repr-digest", "digest", "accept-encoding",
-		// With one of these the upstream could answer a GET without the body, or
-		// with a part of it.
-		"range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
-		// A browser's: the upstream refuses keys in requests that come from web
-		// pages, and the page is the operator's affair.
-		"origin", "referer",
-		// The filter says itself how long an answer may take (decision 45).
-		timeoutHeader, "x-envoy-upstream-rq-per-try-timeout-ms":
-		return true
-	}
-	// anthropic-*: a version or beta of the client's choice changes the meaning
-	// of the translated request, which is the filter's. sec-*: see origin.
-	return hasPrefix(name, "openai-", "x-stainless-", "x-ezat-", "anthropic-", "sec-", "access-control-")
+	return slices.Contains(droppedUpstream[:], name) || hasPrefix(name, droppedUpstreamPrefixes[:]...)
 }
+
+// Tables: as a switch over strings they would be several times their size in
+// the module.
+var droppedUpstream = [...]string{
+	// The client's credentials, whatever they are called: the one that goes
+	// up is set anew. Cookies belong to the operator's domain.
+	"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie",
+	// They describe the old body, or an encoding of the answer that could
+	// not be read.
+	"content-length", "content-encoding", "content-type", "content-md5", "content-digest",
+	"repr-digest", "digest", "accept-encoding",
+	// With one of these the upstream could answer a GET without the body, or
+	// with a part of it.
+	"range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+	// A browser's: the upstream refuses keys in requests that come from web
+	// pages, and the page is the operator's affair.
+	"origin", "referer",
+	// The filter says itself how long an answer may take (decision 45).
+	timeoutHeader, "x-envoy-upstream-rq-per-try-timeout-ms",
+}
+
+// anthropic-*: a version or beta of the client's choice changes the meaning of
+// the translated request, which is the filter's. sec-*: see origin.
+var droppedUpstreamPrefixes = [...]string{"openai-", "x-stainless-", "x-ezat-", "anthropic-", "sec-", "access-control-"}
 
 // dropsClient tells whether a header of the upstream's never reaches the client.
 func dropsClient(name string) bool {
-	switch name {
-	case
-		// operator.md: the upstream's organization headers.
-		"anthropic-organization-id", "anthropic-workspace-id", "openai-organization", "openai-project",
-		// They describe the old body.
-		"content-length", "content-encoding", "content-md5", "content-digest", "repr-digest", "digest",
-		"etag", "last-modified", "accept-ranges", "content-range", "content-disposition", "trailer",
-		// They would speak for the operator's domain: cookies of the upstream's,
-		// transport and reporting rules, challenges, redirects.
-		"set-cookie", "strict-transport-security", "alt-svc", "nel", "report-to", "reporting-endpoints",
-		"content-security-policy", "www-authenticate", "location":
-		return true
-	}
-	return hasPrefix(name, "access-control-")
+	return slices.Contains(droppedClient[:], name) || hasPrefix(name, "access-control-")
+}
+
+var droppedClient = [...]string{
+	// operator.md: the upstream's organization headers.
+	"anthropic-organization-id", "anthropic-workspace-id", "openai-organization", "openai-project",
+	// They describe the old body.
+	"content-length", "content-encoding", "content-md5", "content-digest", "repr-digest", "digest",
+	"etag", "last-modified", "accept-ranges", "content-range", "content-disposition", "trailer",
+	// They would speak for the operator's domain: cookies of the upstream's,
+	// transport and reporting rules, challenges, redirects.
+	"set-cookie", "strict-transport-security", "alt-svc", "nel", "report-to", "reporting-endpoints",
+	"content-security-policy", "www-authenticate", "location",
 }
 
 func hasPrefix(s string, prefixes ...string) bool {
