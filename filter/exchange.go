@@ -30,6 +30,9 @@ type exchange struct {
 	session   string // the client's x-ezat-session
 	cacheOff  bool
 	bodySize  int // bytes of the request body so far
+	trailers  bool
+	worked    int64      // nanoseconds of translation so far
+	downloads *downloads // nil but while the phase is requestFetching
 	reply     translate.Reply
 
 	// The answer.
@@ -56,6 +59,9 @@ const (
 	requestForeign
 	// requestReading: the body of a chat request is being buffered.
 	requestReading
+	// requestFetching: the body is whole, and images that it names are being
+	// downloaded, or wait for it.
+	requestFetching
 	// requestBodyless: a GET went up; a body that it may have is dropped.
 	requestBodyless
 	// requestSent: the translated request went up.
@@ -143,6 +149,8 @@ func (x *exchange) RequestBody(size int, end bool) (action Action) {
 			x.request = requestOver
 		}
 		return action
+	case requestFetching:
+		return Pause
 	case requestOver:
 		x.drop(RequestBody, size)
 		return Pause
@@ -156,10 +164,11 @@ func (x *exchange) RequestTrailers() (action Action) {
 	switch x.request {
 	case requestReading:
 		x.dropTrailers(RequestTrailers)
-		return x.wholeRequest(true)
+		x.trailers = true
+		return x.wholeRequest()
 	case requestBodyless:
 		x.dropTrailers(RequestTrailers)
-	case requestOver:
+	case requestFetching, requestOver:
 		return Pause
 	}
 	return Continue
@@ -177,8 +186,9 @@ func (x *exchange) ResponseHeaders(end bool) (action Action) {
 		x.response = responseForeign
 		return Continue
 	}
-	if x.request == requestReading || x.request == requestBodyless {
+	if x.request != requestSent {
 		x.request = requestOver
+		x.endDownloads()
 	}
 	x.held = true
 	pairs := x.host.Headers(ResponseHeaders)
@@ -251,11 +261,13 @@ func (x *exchange) Done() {
 	x.recordEnd()
 	x.request, x.response = requestOver, responseOver
 	x.stream, x.key = nil, ""
+	x.endDownloads()
 }
 
 // refuse answers the client instead of the upstream. Nothing has gone up.
 func (x *exchange) refuse(e *translate.Error, headers [][2]string) Action {
 	x.request = requestOver
+	x.endDownloads()
 	if x.response != responseNew {
 		// The host has answered already.
 		return Pause
@@ -300,6 +312,7 @@ type runtimeError interface {
 // can: with a 500 while no header has left, else by sending nothing more.
 func (x *exchange) fail() Action {
 	x.request = requestOver
+	x.endDownloads()
 	if x.response == responseNew || x.held {
 		x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: 500, Outcome: translate.OutcomeFailed})
 		x.sendReply(translate.Internal(), x.replyHeaders(nil))

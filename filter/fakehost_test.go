@@ -29,10 +29,14 @@ type fakeHost struct {
 	requestResumed int
 	lent           int
 
+	vm   *fakeVM // nil for a stream that is alone
+	gone bool    // the host has deleted the stream
+
 	careless bool   // bodies may be smaller than was said
 	refuse   string // the event, or its beginning, that the host refuses
 	onReply  func()
 	onAppend func()
+	onResume func()
 }
 
 type fakeReply struct {
@@ -59,6 +63,9 @@ func newFakeHost(t testing.TB) *fakeHost {
 
 func (h *fakeHost) tell(parts ...string) error {
 	event := strings.Join(parts, " ")
+	if h.vm != nil && h.vm.at != h {
+		h.t.Errorf("%s: the callback is not this stream's", event)
+	}
 	h.events = append(h.events, event)
 	if h.refuse != "" && strings.HasPrefix(event, h.refuse) {
 		return errRefused
@@ -176,7 +183,11 @@ func (h *fakeHost) TakeBody(b Body, size int) ([]byte, error) {
 
 func (h *fakeHost) ResumeRequest() error {
 	h.requestResumed++
-	return h.tell("resume request")
+	err := h.tell("resume request")
+	if err == nil && h.onResume != nil {
+		h.onResume()
+	}
+	return err
 }
 
 func (h *fakeHost) ResumeResponse() error {
@@ -184,13 +195,25 @@ func (h *fakeHost) ResumeResponse() error {
 	return h.tell("resume response")
 }
 
-func (h *fakeHost) Enter() error { return h.tell("enter") }
+func (h *fakeHost) Enter() error {
+	if h.gone {
+		return errRefused
+	}
+	if h.vm != nil {
+		h.vm.at = h
+	}
+	return h.tell("enter")
+}
 
 func (h *fakeHost) Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error {
 	if err := h.tell("call", cluster); err != nil {
 		return err
 	}
-	h.calls = append(h.calls, fakeCall{cluster, headers, timeoutMs, done})
+	call := fakeCall{cluster, headers, timeoutMs, done}
+	h.calls = append(h.calls, call)
+	if h.vm != nil {
+		h.vm.calls = append(h.vm.calls, vmCall{call, h})
+	}
 	return nil
 }
 
@@ -250,8 +273,14 @@ func newGateway(t testing.TB, configuration string) *gateway {
 	if p == nil {
 		t.Fatalf("the plugin does not start: %q", h.logs)
 	}
-	g := &gateway{t: t, h: h, x: p.newExchange(h, 7)}
+	return newStream(t, p, h, 7)
+}
+
+// newStream is a gateway around one more stream of a plugin.
+func newStream(t testing.TB, p *plugin, h *fakeHost, id uint32) *gateway {
+	g := &gateway{t: t, h: h, x: p.newExchange(h, id)}
 	h.onReply = g.localReply
+	h.onResume = func() { g.releaseRequest(true) }
 	return g
 }
 

@@ -22,6 +22,16 @@ const (
 	// took longer than 590 seconds", and decision 45.
 	wholeAnswerTimeoutMs = 590_000
 
+	// imageTimeoutMs bounds one download with all its redirects, of which there
+	// may be imageRedirectsMax (contract, "Images and PDFs"). The other limits of
+	// that section are the core's.
+	imageTimeoutMs    = 15_000
+	imageRedirectsMax = 3
+
+	// imageGarbageBytesMax is how much of old images may wait for the garbage
+	// collector: as much as one request may download.
+	imageGarbageBytesMax = translate.ImagesBytesMax
+
 	// modelPageEntries is the page size of operator.md, "Paths": the most that
 	// the upstream gives at once.
 	modelPageEntries = 1000

@@ -10,6 +10,7 @@ var version = "dev"
 type plugin struct {
 	config  config
 	models  *translate.Models
+	images  imageMemory
 	parser  translate.Parser
 	scratch []byte
 }
@@ -29,7 +30,11 @@ func startPlugin(host Host, configuration []byte) *plugin {
 		host.Log(Warn, "upstream.credentials is gateway: whoever reaches the listener spends the gateway's key; "+
 			"put client authentication in front")
 	}
-	return &plugin{config: c, models: translate.NewModels(c.modelPrefix, c.models)}
+	return &plugin{
+		config: c,
+		models: translate.NewModels(c.modelPrefix, c.models),
+		images: imageMemory{bytesMax: c.images.memoryBytes},
+	}
 }
 
 // newExchange begins the life of one stream. id tells it from the other

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"slices"
 	"strconv"
 
 	"ezat.io/chat-completions/translate"
@@ -42,36 +44,56 @@ func (x *exchange) chatBody(size int, end bool) Action {
 	case !end:
 		return Pause
 	}
-	return x.wholeRequest(false)
+	return x.wholeRequest()
 }
 
-// wholeRequest translates the body, of which bodySize bytes are buffered.
-func (x *exchange) wholeRequest(trailers bool) Action {
+// wholeRequest translates the body, of which bodySize bytes are buffered, or
+// begins to download the images that it needs.
+func (x *exchange) wholeRequest() Action {
 	if x.bodySize == 0 {
 		return x.refuse(translate.EmptyBody(), nil)
 	}
+	fetches, action := x.translate(nil)
+	if len(fetches) > 0 {
+		return x.fetchImages(fetches)
+	}
+	return action
+}
+
+// translate puts the translated request in the place of the client's. missing
+// are the images that it needs first; without them nothing has changed.
+func (x *exchange) translate(images []translate.Image) (missing []translate.Fetch, action Action) {
 	began := x.host.Now()
 	body, err := x.host.ReadBody(RequestBody, x.bodySize)
 	if err != nil {
-		return x.breakDown("request body", err)
+		return nil, x.breakDown("request body", err)
 	}
 	defer x.host.ReleaseBody(body)
 	plan, refusal := x.decide(body)
 	if refusal != nil {
-		return x.refuse(refusal, nil)
+		return nil, x.refuse(refusal, nil)
 	}
 	x.reply = plan.Reply
-	if err := x.sendRequest(plan, !trailers); err != nil {
-		return x.breakDown("request", err)
+	switch {
+	case len(plan.Fetches) == len(images):
+	case len(images) == 0:
+		x.worked = x.host.Now() - began
+		return slices.Clone(plan.Fetches), Pause
+	default:
+		return nil, x.breakDown("request body", errors.New("it has changed"))
+	}
+	plan.Resolve(images)
+	if err := x.sendRequest(plan, !x.trailers); err != nil {
+		return nil, x.breakDown("request", err)
 	}
 	if x.request != requestReading {
 		// The host has answered from inside one of the calls above: the new body
 		// was longer than its buffers.
-		return Pause
+		return nil, Pause
 	}
 	x.request, x.sentUpstream = requestSent, true
-	x.host.Observe("ezat.translate_us", (x.host.Now()-began)/1000)
-	return Continue
+	x.host.Observe("ezat.translate_us", (x.worked+x.host.Now()-began)/1000)
+	return nil, Continue
 }
 
 func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
@@ -85,6 +107,9 @@ func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
 		RefuseUnknown: c.refuseUnknown,
 		AutoCache:     c.caching && !x.cacheOff,
 		SessionHeader: x.session,
+		HTTPImages:    c.images.httpCluster != "",
+		HTTPSImages:   c.images.httpsCluster != "",
+		PrivateImages: c.images.allowPrivate,
 		GatewayKey:    c.credentials == gatewayKey,
 	})
 }
