@@ -26,6 +26,9 @@ const stopLimit = 10 * time.Second
 
 // Options say how Envoy is started. Only Upstreams has no default.
 type Options struct {
+	// File is the shipped configuration, from the top of the repository; File
+	// unless set.
+	File string
 	// Version of Envoy; Current unless set.
 	Version string
 	// Module is the path of the wasm module; that of `make wasm` unless set.
@@ -36,6 +39,9 @@ type Options struct {
 	// UpstreamCA is the path of a certificate authority in place of the
 	// system's, for upstreams with TLS.
 	UpstreamCA string
+	// ImageCA is the path of a certificate authority in place of the system's,
+	// for the servers of https images.
+	ImageCA string
 	// Listen is the address for clients; a free port on loopback unless set.
 	Listen string
 	// Plugin replaces the filter's configuration: a string as it is,
@@ -82,13 +88,17 @@ func Configuration(o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := os.ReadFile(filepath.Join(root, "envoy.yaml"))
+	file := o.File
+	if file == "" {
+		file = File
+	}
+	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		return nil, err
 	}
 	c, err := ParseConfig(source, o.Examples...)
 	if err != nil {
-		return nil, fmt.Errorf("envoy.yaml: %w", err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	module := o.Module
 	if module == "" {
@@ -105,13 +115,14 @@ func Configuration(o Options) (*Config, error) {
 		listen(listenAddr, "127.0.0.1:0"),
 		Set(module, at(Filter, "vm_config", "code", "local", "filename")...),
 		upstreams(o.Upstreams, o.UpstreamCA),
+		imageAuthorities(o.ImageCA),
 	}
 	if o.Plugin != nil {
 		edits = append(edits, plugin(o.Plugin))
 	}
 	for _, edit := range append(edits, o.Edits...) {
 		if err := edit(c); err != nil {
-			return nil, fmt.Errorf("envoy.yaml: %w", err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return c, nil

@@ -59,14 +59,11 @@ func ParseAccess(line string) (Access, error) {
 	if m == nil {
 		return Access{}, fmt.Errorf("not a line of the access log: %q", line)
 	}
-	a := Access{Line: line, Method: m[1], Path: m[2], Status: m[4], Fields: map[string]string{}}
-	for _, field := range strings.Fields(m[5]) {
-		key, value, ok := strings.Cut(field, "=")
-		if !ok {
-			return Access{}, fmt.Errorf("not a field: %q in %q", field, line)
-		}
-		a.Fields[key] = value
+	fields, err := parseFields(m[5])
+	if err != nil {
+		return Access{}, fmt.Errorf("%w in %q", err, line)
 	}
+	a := Access{Line: line, Method: m[1], Path: m[2], Status: m[4], Fields: fields}
 	if m[6] != "-" {
 		a.Usage = json.RawMessage(m[6])
 		if !json.Valid(a.Usage) {
@@ -76,15 +73,36 @@ func ParseAccess(line string) (Access, error) {
 	return a, nil
 }
 
-// AccessLog returns the lines of the access log so far. A line comes about
-// 50 ms after the request has ended.
+// parseFields reads key=value parts.
+func parseFields(text string) (map[string]string, error) {
+	fields := map[string]string{}
+	for _, field := range strings.Fields(text) {
+		key, value, ok := strings.Cut(field, "=")
+		if !ok {
+			return nil, fmt.Errorf("not a field: %q", field)
+		}
+		fields[key] = value
+	}
+	return fields, nil
+}
+
+// wholeLines returns the lines of a log, without the last one when half of it is
+// not written yet.
+func wholeLines(text string) []string {
+	lines := strings.Split(text, "\n")
+	return lines[:len(lines)-1]
+}
+
+// AccessLog returns the lines of the access log so far, without those of the
+// image egress (see ImageLog). A line comes about 50 ms after the request has
+// ended.
 func (e *Envoy) AccessLog() ([]Access, error) {
 	var all []Access
-	for line := range strings.Lines(e.read("access.log")) {
-		if !strings.HasSuffix(line, "\n") {
-			break // half of it is not written yet
+	for _, line := range wholeLines(e.read("access.log")) {
+		if isImageAccess(line) {
+			continue
 		}
-		a, err := ParseAccess(strings.TrimSuffix(line, "\n"))
+		a, err := ParseAccess(line)
 		if err != nil {
 			return nil, err
 		}

@@ -75,9 +75,10 @@ func TestRestrictedCallIsSeen(t *testing.T) {
 	}
 }
 
-// TestOlderEnvoy is a smoke run on an Envoy whose proxy-wasm host is older.
+// TestOlderEnvoy is a smoke run on an Envoy whose proxy-wasm host is older, with
+// the file for it.
 func TestOlderEnvoy(t *testing.T) {
-	e, up := start(t, envoy.Options{Version: envoy.Older})
+	e, up := start(t, envoy.Options{Version: envoy.Older, File: envoy.FileWithoutImages})
 	protocols(t, func(t *testing.T, c *http.Client) {
 		wantAnswer(t, chat(t, c, e, hello))
 		if r := chat(t, c, e, helloStream); r.Status != 200 || !strings.HasSuffix(r.Body, "data: [DONE]\n\n") {
@@ -88,6 +89,11 @@ func TestOlderEnvoy(t *testing.T) {
 		}
 		wantError(t, chat(t, c, e, hello, "authorization", ""), 401, "invalid_request_error")
 		wantError(t, chat(t, c, e, "{"), 400, "invalid_request_error")
+		r := chat(t, c, e, strings.Replace(hello, `"Say hello."`, `[{"type":"image_url","image_url":{"url":"https://img.example.test/a.png"}}]`, 1))
+		wantError(t, r, 400, "invalid_request_error")
+		if !strings.Contains(r.Body, "messages[0].content[0].image_url.url: image downloads are turned off here") {
+			t.Errorf("an image's URL: %s", r.Body)
+		}
 	})
 	t.Run("paths", func(t *testing.T) { up.Reset(); testPaths(t, e, up) })
 	t.Run("bodies", func(t *testing.T) { up.Reset(); testBodies(t, e, up) })

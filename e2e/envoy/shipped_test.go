@@ -19,11 +19,17 @@ import (
 // shipped reads the file as it is.
 func shipped(t *testing.T, examples ...string) *envoy.Config {
 	t.Helper()
+	return shippedFile(t, envoy.File, examples...)
+}
+
+// shippedFile reads one of the shipped files as it is.
+func shippedFile(t *testing.T, file string, examples ...string) *envoy.Config {
+	t.Helper()
 	root, err := envoy.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile(filepath.Join(root, "envoy.yaml"))
+	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,43 +49,61 @@ func get(t *testing.T, c *envoy.Config, place ...any) any {
 	return v
 }
 
-// TestFileLoads lets each version of Envoy load the file, module and all, with
+// TestFilesLoad lets each version of Envoy load its file, module and all, with
 // nothing replaced but the paths of files that differ from machine to machine.
-func TestFileLoads(t *testing.T) {
+func TestFilesLoad(t *testing.T) {
+	for name, test := range map[string]struct {
+		version, file string
+		examples      []string
+	}{
+		"current":                  {envoy.Current, envoy.File, nil},
+		"current, without images":  {envoy.Current, envoy.FileWithoutImages, nil},
+		"older":                    {envoy.Older, envoy.FileWithoutImages, nil},
+		"older, with its examples": {envoy.Older, envoy.FileWithoutImages, []string{"client-tls", "gateway"}}, // other tests run them on the current one
+	} {
+		t.Run(name, func(t *testing.T) {
+			if log, err := validate(t, test.version, test.file, test.examples...); err != nil {
+				t.Errorf("%v\n%s", err, log)
+			}
+		})
+	}
+}
+
+// TestOlderEnvoyRefusesImages: an Envoy that knows no filter of addresses does
+// not serve without one.
+func TestOlderEnvoyRefusesImages(t *testing.T) {
+	log, err := validate(t, envoy.Older, envoy.File)
+	if err == nil || !strings.Contains(log, "resolved_address_filter") {
+		t.Errorf("%v\n%s", err, log)
+	}
+}
+
+// validate lets Envoy load one of the shipped files.
+func validate(t *testing.T, version, file string, examples ...string) (string, error) {
+	t.Helper()
 	root, err := envoy.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	authority := newAuthority(t)
 	cert, key := authority.issue(t, "localhost")
-	for name, test := range map[string]struct {
-		version  string
-		examples []string
-	}{
-		"current":                  {envoy.Current, nil},
-		"older":                    {envoy.Older, nil},
-		"older, with its examples": {envoy.Older, []string{"client-tls", "gateway"}}, // other tests run them on the current one
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := shipped(t, test.examples...)
-			edits := []envoy.Edit{
-				envoy.Set(filepath.Join(root, "build", "out", "chat-completions.wasm"), envoy.At(envoy.Filter, "vm_config", "code", "local", "filename")...),
-				envoy.Set(authority.path, envoy.At(envoy.Cluster, "transport_socket", "typed_config", "common_tls_context", "validation_context", "trusted_ca", "filename")...),
-			}
-			if test.examples != nil {
-				edits = append(edits, serve(cert, key)...)
-			}
-			for _, edit := range edits {
-				if err := edit(c); err != nil {
-					t.Fatal(err)
-				}
-			}
-			log, err := envoy.Validate(t.Context(), test.version, c, "ANTHROPIC_API_KEY=of-the-gateway")
-			if err != nil {
-				t.Errorf("%v\n%s", err, log)
-			}
-		})
+	c := shippedFile(t, file, examples...)
+	edits := []envoy.Edit{
+		envoy.Set(filepath.Join(root, "build", "out", "chat-completions.wasm"), envoy.At(envoy.Filter, "vm_config", "code", "local", "filename")...),
+		envoy.Set(authority.path, envoy.At(envoy.Cluster, "transport_socket", "typed_config", "common_tls_context", "validation_context", "trusted_ca", "filename")...),
 	}
+	if file == envoy.File {
+		edits = append(edits, envoy.Set(authority.path, envoy.At(envoy.ImageTLS, "common_tls_context", "validation_context", "trusted_ca", "filename")...))
+	}
+	if examples != nil {
+		edits = append(edits, serve(cert, key)...)
+	}
+	for _, edit := range edits {
+		if err := edit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return envoy.Validate(t.Context(), version, c, "ANTHROPIC_API_KEY=of-the-gateway")
 }
 
 func TestOnlyThisMachineCanConnect(t *testing.T) {
@@ -182,22 +206,31 @@ func TestNothingCutsAHealthyAnswer(t *testing.T) {
 	}
 }
 
-// TestLogNamesNoSecrets: of the headers, only ids are logged, and no query.
+// TestLogNamesNoSecrets: of the headers, only ids and the hosts of images are
+// logged, and no query.
 func TestLogNamesNoSecrets(t *testing.T) {
-	format, err := json.Marshal(get(t, shipped(t), envoy.At(envoy.HCM, "access_log")...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(format)
-	for _, fine := range []string{"%REQ(:METHOD)%", "%FILTER_STATE(client.path:PLAIN)%", "%REQ(X-REQUEST-ID)%", "%RESP(REQUEST-ID)%"} {
-		if !strings.Contains(text, fine) {
-			t.Errorf("%s is not in the format", fine)
+	for _, log := range []struct {
+		place []any
+		fine  []string
+	}{
+		{envoy.HCM, []string{"%REQ(:METHOD)%", "%FILTER_STATE(client.path:PLAIN)%", "%REQ(X-REQUEST-ID)%", "%RESP(REQUEST-ID)%"}},
+		{envoy.Egress, []string{"%REQ(:AUTHORITY)%"}},
+	} {
+		format, err := json.Marshal(get(t, shipped(t), envoy.At(log.place, "access_log")...))
+		if err != nil {
+			t.Fatal(err)
 		}
-		text = strings.ReplaceAll(text, fine, "")
-	}
-	for _, reader := range []string{"REQ(", "RESP(", "PATH", "TRAILER(", "FILTER_STATE(client", "DYNAMIC_METADATA", "HEADER"} {
-		if strings.Contains(text, reader) {
-			t.Errorf("%s… is logged: %s", reader, format)
+		text := string(format)
+		for _, fine := range log.fine {
+			if !strings.Contains(text, fine) {
+				t.Errorf("%s is not in the format", fine)
+			}
+			text = strings.ReplaceAll(text, fine, "")
+		}
+		for _, reader := range []string{"REQ(", "RESP(", "PATH", "TRAILER(", "FILTER_STATE(client", "DYNAMIC_METADATA", "HEADER"} {
+			if strings.Contains(text, reader) {
+				t.Errorf("%s… is logged: %s", reader, format)
+			}
 		}
 	}
 }
