@@ -34,6 +34,11 @@ func startPlugin(host Host, configuration []byte) *plugin {
 		config: c,
 		models: translate.NewModels(c.modelPrefix, c.models),
 		images: imageMemory{bytesMax: c.images.memoryBytes},
+		parser: translate.Parser{Images: translate.ImagePolicy{
+			HTTP:    c.images.httpCluster != "",
+			HTTPS:   c.images.httpsCluster != "",
+			Private: c.images.allowPrivate,
+		}},
 	}
 }
 

@@ -100,6 +100,9 @@ func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
 	c := &x.plugin.config
 	request, refusal := x.plugin.parser.Parse(body)
 	if refusal != nil {
+		if request != nil {
+			x.reply = request.Reply() // the record names what was asked for
+		}
 		return nil, refusal
 	}
 	return translate.Decide(request, &translate.Env{
@@ -107,9 +110,6 @@ func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
 		RefuseUnknown: c.refuseUnknown,
 		AutoCache:     c.caching && !x.cacheOff,
 		SessionHeader: x.session,
-		HTTPImages:    c.images.httpCluster != "",
-		HTTPSImages:   c.images.httpsCluster != "",
-		PrivateImages: c.images.allowPrivate,
 		GatewayKey:    c.credentials == gatewayKey,
 	})
 }

@@ -11,6 +11,26 @@ type Fetch struct {
 	Uses int
 }
 
+// ImagePolicy says which image URLs can be fetched (operator's contract, `images`).
+type ImagePolicy struct {
+	// HTTP and HTTPS: there is a way out for the scheme.
+	HTTP, HTTPS bool
+	// Private lets literal private addresses and localhost through.
+	Private bool
+}
+
+// check refuses a URL whose scheme is turned off, or that ParseImageURL refuses.
+func (p ImagePolicy) check(url string) *fault {
+	_, reason := ParseImageURL(url, p.Private)
+	switch {
+	case hasPrefixFold([]byte(url), "https:") && !p.HTTPS, hasPrefixFold([]byte(url), "http:") && !p.HTTP:
+		return bad("image downloads are turned off here; send the image as a data URL")
+	case reason != "":
+		return bad(downloadFailed(reason))
+	}
+	return nil
+}
+
 // Image is a downloaded image.
 type Image struct {
 	// Type is what its first bytes show (ImageType).
@@ -23,9 +43,11 @@ type Image struct {
 // (contract, "Images and PDFs"). The reason stands in the text as it is, so it
 // must not tell more of a private network than that an address is not public.
 func (f *Fetch) Failed(reason string) *Error {
-	fault := fault{path: f.Path, text: "could not download the image (" + reason + ")"}
+	fault := fault{path: f.Path, text: downloadFailed(reason)}
 	return fault.refused()
 }
+
+func downloadFailed(reason string) string { return "could not download the image (" + reason + ")" }
 
 // ImageType tells which of the four image types a file is by its first bytes, ""
 // for any other. Twelve bytes are enough; no content-type is believed.

@@ -161,13 +161,12 @@ func TestDownloadedImages(t *testing.T) {
 		return `{"type":"image_url","image_url":{"url":"` + url + `"}}`
 	}
 	text := said(`{"role":"user","content":[` + image("http://a/1") + `,` + image("https://b/2") + `,` + image("http://a/1") + `]}`)
-	r, refused := Parse([]byte(text))
+	parser := Parser{Images: ImagePolicy{HTTP: true, HTTPS: true}}
+	r, refused := parser.Parse([]byte(text))
 	if refused != nil {
 		t.Fatal(refused)
 	}
-	env := plainEnv()
-	env.HTTPImages, env.HTTPSImages = true, true
-	p, refused := Decide(r, env)
+	p, refused := Decide(r, plainEnv())
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -187,15 +186,20 @@ func TestDownloadedImages(t *testing.T) {
 		t.Errorf("got %.200s…", out.String())
 	}
 
-	env.HTTPImages = false
-	if _, refused = Decide(r, env); refused == nil || refused.Message != `messages[0].content[0].image_url.url: image downloads are turned off here; send the image as a data URL` {
+	parser.Images.HTTP = false
+	if _, refused = parser.Parse([]byte(text)); refused == nil || refused.Message != `messages[0].content[0].image_url.url: image downloads are turned off here; send the image as a data URL` {
 		t.Errorf("a scheme that is off gives %v", refused)
+	}
+	parser.Images.HTTP = true
+	early := `{"model":"m","messages":[{"role":"user","content":[` + image("http://10.0.0.1/") + `]},5],"tools":5}`
+	if _, refused = parser.Parse([]byte(early)); refused == nil || refused.Message != `messages[0].content[0].image_url.url: could not download the image (not a public address)` {
+		t.Errorf("a private address in front of other faults gives %v", refused)
 	}
 	if e := p.Fetches[1].Failed("HTTP 404"); e.Message != "messages[0].content[1].image_url.url: could not download the image (HTTP 404)" || e.Field != "messages" {
 		t.Errorf("failure %+v", e)
 	}
 	many := strings.Repeat(image("http://a/1")+`,`, 20) + image("http://a/1")
-	if _, refused = Parse([]byte(said(`{"role":"user","content":[` + many + `]}`))); refused == nil || refused.Message != `messages[0].content[20].image_url.url: a request may have at most 20 image URLs` {
+	if _, refused = parser.Parse([]byte(said(`{"role":"user","content":[` + many + `]}`))); refused == nil || refused.Message != `messages[0].content[20].image_url.url: a request may have at most 20 image URLs` {
 		t.Errorf("21 URLs give %v", refused)
 	}
 }

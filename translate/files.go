@@ -69,6 +69,9 @@ func (c *conversation) imageURL(v jsontext.Value, b *block) *fault {
 
 // fetch notes an image that must be downloaded: the same URL once.
 func (c *conversation) fetch(url string, b *block) *fault {
+	if f := c.parser.Images.check(url); f != nil {
+		return f
+	}
 	if c.urls++; c.urls > imageURLsMax {
 		return bad("a request may have at most " + strconv.Itoa(imageURLsMax) + " image URLs")
 	}

@@ -17,10 +17,6 @@ type Env struct {
 	// SessionHeader is the client's x-ezat-session, which wins over
 	// prompt_cache_key; empty when there is none.
 	SessionHeader string
-	// HTTPImages and HTTPSImages tell by which schemes images can be downloaded.
-	HTTPImages, HTTPSImages bool
-	// PrivateImages lets literal private addresses through (`images.allow_private`).
-	PrivateImages bool
 	// GatewayKey: the gateway adds a key of its own (`upstream.credentials`).
 	GatewayKey bool
 }
@@ -50,8 +46,7 @@ type Plan struct {
 }
 
 // Decide makes every decision that depends on the model and the surroundings.
-// It refuses unknown models where the operator wants that (404), and images
-// that cannot be downloaded (400).
+// It refuses unknown models where the operator wants that (404).
 func Decide(r *Request, env *Env) (*Plan, *Error) {
 	model, known := env.Models.Lookup(r.modelName)
 	p := &Plan{
@@ -65,9 +60,6 @@ func Decide(r *Request, env *Env) (*Plan, *Error) {
 	if !known && env.RefuseUnknown {
 		return nil, modelNotFound(r.modelName)
 	}
-	if err := p.checkFetches(env); err != nil {
-		return nil, err
-	}
 	p.decideLimit(&model)
 	p.decideReasoning(&model)
 	p.decideSampling(&model)
@@ -77,23 +69,6 @@ func Decide(r *Request, env *Env) (*Plan, *Error) {
 		p.Session = headerValue(r.cacheKey)
 	}
 	return p, nil
-}
-
-// checkFetches refuses image URLs that cannot be fetched: their scheme is turned
-// off, or they fail ParseImageURL.
-func (p *Plan) checkFetches(env *Env) *Error {
-	for i := range p.Fetches {
-		fetch := &p.Fetches[i]
-		url, reason := ParseImageURL(fetch.URL, env.PrivateImages)
-		if reason == "" && !url.HTTPS && !env.HTTPImages || url.HTTPS && !env.HTTPSImages {
-			f := fault{path: fetch.Path, text: "image downloads are turned off here; send the image as a data URL"}
-			return f.refused()
-		}
-		if reason != "" {
-			return fetch.Failed(reason)
-		}
-	}
-	return nil
 }
 
 // decideLimit: max_completion_tokens or max_tokens as sent, else 32,000 or the

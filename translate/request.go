@@ -103,6 +103,9 @@ var fieldNames = [fieldCount]string{
 // the next: a Request is good until the Parser reads another. The zero Parser
 // is ready.
 type Parser struct {
+	// Images says which image URLs can be fetched; the zero policy refuses all.
+	Images ImagePolicy
+
 	doc  jsontext.Doc
 	args jsontext.Doc // the arguments of one call
 	out  []byte       // where small pieces are joined

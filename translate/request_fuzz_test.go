@@ -36,7 +36,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	env := plainEnv()
-	env.AutoCache, env.HTTPImages, env.HTTPSImages = true, false, false
+	env.AutoCache = true
 	var parser Parser
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var texts [2]string
