@@ -185,7 +185,9 @@ func TestUntrustedUpstream(t *testing.T) {
 	defer up.Close()
 	up.Config.ErrorLog = log.New(io.Discard, "", 0)
 	r := start(t, options{upstream: up.URL})
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", r.commands(t)[0]).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", r.commands(t)[0])
+	cmd.Env = append(os.Environ(), "ANTHROPIC_API_KEY=sk-real")
+	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), `"code":"overloaded"`) {
 		t.Errorf("%v: %s", err, out)
 	}
