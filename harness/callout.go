@@ -13,8 +13,8 @@ import (
 )
 
 // Callout is a call of the guest (proxy_http_call) that waits for its answer.
-// Callouts to a cluster with a Transport are carried by it; others wait for a
-// test to answer them with one of the methods. Each is answered once; what comes
+// Callouts to a cluster with a Transport or an Egress are carried by it; others
+// wait for a test to answer them with one of the methods. Each is answered once; what comes
 // later goes nowhere.
 type Callout struct {
 	ID       uint32
@@ -67,7 +67,7 @@ func (v *vm) httpCall(c abi.Call) (uint32, abi.Status) {
 	switch {
 	case cluster.Refuses:
 		v.w.posted = append(v.w.posted, func() { call.finish(ownAnswer(503, resetBody(ResetRefused))) })
-	case cluster.Transport != nil:
+	case cluster.Egress != nil, cluster.Transport != nil:
 		call.carry(&cluster)
 	}
 	if call.Timeout > 0 {
@@ -142,20 +142,32 @@ func (c *Callout) cancel() {
 	}
 }
 
-// carry sends the callout through the cluster's Transport, off the worker.
+// carry sends the callout through the cluster's Egress or Transport, off the
+// worker.
 func (c *Callout) carry(cluster *Cluster) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	h := c.v.host
 	h.enterBusy(1)
 	go func() {
-		a := c.exchange(ctx, cluster)
-		c.answer(a)
+		if cluster.Egress != nil {
+			cluster.Egress.carry(ctx, c.Headers, c.bounded)
+		} else {
+			c.answer(c.exchange(ctx, cluster))
+		}
 		h.enterBusy(-1)
 	}()
 }
 
-// enterBusy counts the callouts that a Transport works on.
+// bounded answers unless the body is past the host's limit.
+func (c *Callout) bounded(a *calloutAnswer) {
+	if len(a.body) > c.v.host.config.CalloutBytesMax {
+		a = nil
+	}
+	c.answer(a)
+}
+
+// enterBusy counts the callouts that are carried.
 func (h *Host) enterBusy(n int) {
 	h.busyMu.Lock()
 	h.busy += n

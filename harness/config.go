@@ -114,6 +114,8 @@ type Cluster struct {
 	// Transport carries the messages. Nil: a test does it by hand, with the
 	// methods of Stream and Callout.
 	Transport http.RoundTripper
+	// Egress, when not nil, carries callouts in the place of Transport.
+	Egress *Egress
 	// Scheme and Authority are where Transport sends to; the request's own
 	// :scheme and :authority stay in its Host header. Empty: those of the request.
 	Scheme, Authority string
