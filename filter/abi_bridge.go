@@ -212,7 +212,9 @@ func (bridge) ResumeRequest() error { return proxywasm.ResumeHttpRequest() }
 
 func (bridge) ResumeResponse() error { return proxywasm.ResumeHttpResponse() }
 
-func (b bridge) Enter() error { return statusError((sdkHost{}).ProxySetEffectiveContext(b.stream)) }
+func (b bridge) Enter() error {
+	return sdkStatusToError((sdkHost{}).ProxySetEffectiveContext(b.stream))
+}
 
 func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error {
 	pairs, none := appendPairs(nil, headers), appendPairs(nil, nil)
@@ -220,7 +222,7 @@ func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done fu
 	status := (sdkHost{}).ProxyHttpCall(unsafe.StringData(cluster), len(cluster), unsafe.SliceData(pairs), len(pairs), nil, 0,
 		unsafe.SliceData(none), len(none), uint32(timeoutMs), &call)
 	if status != statusOK {
-		return statusError(status)
+		return sdkStatusToError(status)
 	}
 	contexts.beginCall(b.plugin, call, func(size int) {
 		// The callback is the plugin's. A stream that has ended is no longer there
@@ -244,14 +246,6 @@ func callResult(size int) CallResult {
 		return CallResult{}
 	}
 	return CallResult{Status: status, Headers: pairs, Size: size}
-}
-
-// statusError is what a host call's result means.
-func statusError(status uint32) error {
-	if status == statusOK {
-		return nil
-	}
-	return errors.New("the host answered with status " + strconv.Itoa(int(status)))
 }
 
 // Kinds of metrics.

@@ -42,6 +42,9 @@ type sdkInterface interface {
 //go:linkname sdkRegisterHost github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.RegisterMockWasmHost
 func sdkRegisterHost(host sdkInterface) (release func())
 
+//go:linkname sdkStatusToError github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.StatusToError
+func sdkStatusToError(status uint32) error
+
 // Statuses of the ABI.
 const (
 	statusOK            = 0

@@ -137,7 +137,7 @@ func TestConfigurationFaults(t *testing.T) {
 		{`{"models":{"a":{"sampling":0,"caching":0,"thinking":0}}}`, []string{
 			`models.a.sampling: must be true or false`, `models.a.caching: must be true or false`, `models.a.thinking: must be true or false`}},
 		{`{"images":{"memory_bytes":1,"allow_private":"no","x_cluster":""}}`, []string{
-			`images.memory_bytes: must be from 10485760 to 1073741824`, `images.allow_private: must be true or false`, `images.x_cluster: is not a known key`}},
+			`images.memory_bytes: must be from 10485760 to 805306368`, `images.allow_private: must be true or false`, `images.x_cluster: is not a known key`}},
 	} {
 		if _, got := parseConfig([]byte(c.src)); !slices.Equal(got, c.want) {
 			t.Errorf("%s\n got %q\nwant %q", c.src, got, c.want)

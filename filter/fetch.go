@@ -68,14 +68,13 @@ func (x *exchange) endDownloads() {
 		return
 	}
 	x.downloads = nil
-	memory := &x.plugin.images
-	memory.dequeue(all)
+	x.plugin.images.dequeue(all)
 	for i := range all.list {
 		if d := &all.list[i]; !d.underWay {
 			d.release()
 		}
 	}
-	memory.run(x)
+	x.plugin.images.run(x)
 }
 
 // held is the memory of the images that are here.
@@ -251,8 +250,8 @@ const failedDownloads = "ezat.image_downloads.failed"
 
 // release gives back what a download has of the VM's memory.
 func (d *download) release() {
-	memory := &d.all.exchange.plugin.images
-	memory.reserve(-d.reserved)
-	memory.garbage += len(d.image.Data)
+	images := &d.all.exchange.plugin.images
+	images.reserve(-d.reserved)
+	images.garbage += len(d.image.Data)
 	d.reserved, d.image = 0, translate.Image{}
 }

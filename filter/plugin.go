@@ -6,7 +6,8 @@ import "ezat.io/chat-completions/translate"
 var version = "dev"
 
 // plugin is what all streams of one VM share: the configuration, the model
-// table, and buffers that are used again. A VM runs one callback at a time.
+// table, the bound on images, and buffers that are used again. A VM runs one
+// callback at a time.
 type plugin struct {
 	config  config
 	models  *translate.Models

@@ -57,12 +57,20 @@ func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 	x := p.newExchange(h, 1)
 	requests := [][][2]string{goodRequest, getRequest("/openai/v1/models"), getRequest("/openai/v1/models/x"), getRequest("/elsewhere"),
 		without(goodRequest, "authorization"), append(slices.Clone(goodRequest), [2]string{"content-length", "0"}), nil}
-	bodies := []string{"", chatBody, streamBody, "{", chatBody[:20], strings.Repeat(`{"messages":`, 700)}
+	bodies := []string{"", chatBody, streamBody, "{", chatBody[:20], strings.Repeat(`{"messages":`, 700),
+		withImages("http://a.test/"), withImages("http://a.test/", "https://b.test/")}
 	answers := []string{"", message, wholeStream, overloaded, messageStart, textA, page("a", "more"), page("b", ""), "<html>", messageStop, "data: "}
 	statuses := []string{"200", "200", "529", "404", "", "301", "x"}
 	details := []string{"via_upstream", "via_upstream", "response_timeout", ""}
 	types := []string{"application/json", "text/event-stream", ""}
 	ours := false
+	goesUp := func() {
+		if bytes.Contains(h.bodies[RequestBody], []byte("anthropic/claude")) {
+			t.Errorf("untranslated bytes go up: %.100s", h.bodies[RequestBody])
+		}
+		h.bodies[RequestBody] = nil
+	}
+	h.onResume = goesUp
 	for _, step := range script {
 		how := int(step >> 4)
 		action, sends, before := Pause, false, x.request
@@ -98,22 +106,34 @@ func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 		case 8, 14:
 			if n := len(h.calls); n > 0 {
 				h.answerCall(h.calls[how%n], []int{200, 200, 429, 0}[how%4], answers[6+how%3])
+				h.calls = slices.Delete(h.calls, how%n, how%n+1)
+			}
+		case 11, 15:
+			if n := len(h.calls); n > 0 {
+				h.answerCall(h.calls[how%n], 200+how%2*102, smallFile, [2]string{"location", "/next"})
+				h.calls = slices.Delete(h.calls, how%n, how%n+1)
 			}
 		case 9:
 			h.bodies[RequestBody] = nil
 		case 10:
-			h.refuse = []string{"set response", "replace", "append", "read", "reply", "remove request", "call", "property"}[how%8]
-		case 11:
-			h.refuse = ""
+			h.refuse = []string{"set response", "replace", "append", "read", "reply", "remove request", "call", "property", "resume", "", "", ""}[how%12]
 		}
-		if sends && action == Continue {
-			if ours && before != requestSent && bytes.Contains(h.bodies[RequestBody], []byte("anthropic/claude")) {
-				t.Errorf("untranslated bytes go up: %.100s", h.bodies[RequestBody])
-			}
+		switch {
+		case !sends || action != Continue:
+		case ours && before != requestSent:
+			goesUp()
+		default:
 			h.bodies[RequestBody] = nil
 		}
 	}
 	x.Done()
+	h.refuse = ""
+	for _, call := range h.calls {
+		h.answerCall(call, 200, smallFile)
+	}
+	if n := p.images.reserved; n != 0 || len(p.images.waiting) > 0 {
+		t.Errorf("%d bytes of images are still reserved", n)
+	}
 	for _, line := range h.logs {
 		if strings.HasPrefix(line, "critical") || strings.Contains(line, "key-1") || strings.Contains(line, "secret words") {
 			t.Errorf("log: %s", line)
