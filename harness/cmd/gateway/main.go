@@ -34,13 +34,18 @@ const (
 	reloadBackoff       = time.Second
 	shutdownTimeout     = 5 * time.Second
 	workersMax          = 4
-	recordedBytesMax    = 1 << 20 // of a request that -show prints
+	recordedBytesMax    = bufferBytesMax // of a request that -show prints
 	recordedRequestsMax = 1
 )
+
+// upstreamCluster is the cluster of the requests.
+const upstreamCluster = "upstream"
 
 // options are the command line.
 type options struct {
 	wasm, listen, upstream, config string
+	noImages                       bool
+	imageNetworks                  string
 	show                           bool
 	workers                        int
 }
@@ -51,7 +56,10 @@ func main() {
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:10000", "the `address` to serve on")
 	flag.StringVar(&o.upstream, "upstream", "", "the `URL` of a real upstream; default: a built-in stand-in")
 	flag.StringVar(&o.config, "config", "", "a `file` with the plugin's configuration; default: made for the upstream")
-	flag.BoolVar(&o.show, "show", false, "print each request as it goes upstream, without keys")
+	flag.BoolVar(&o.noImages, "no-images", false, "refuse images that requests name by URL, instead of downloading them from public addresses")
+	flag.StringVar(&o.imageNetworks, "image-networks", "", "private `networks` that images may come from all the same, such as 10.1.0.0/16,fd00::/8; "+
+		"with -config, literal addresses also need its images.allow_private")
+	flag.BoolVar(&o.show, "show", false, "print each request as it goes upstream, without keys and whole files")
 	flag.IntVar(&o.workers, "workers", min(runtime.GOMAXPROCS(0), workersMax), "the `number` of VMs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -77,7 +85,11 @@ func run(ctx context.Context, o options, out io.Writer, logger *log.Logger) erro
 		return err
 	}
 	defer up.close()
-	plugin, err := pluginConfig(o.config, up.url.Host)
+	plugin, err := pluginConfig(o, up.url.Host)
+	if err != nil {
+		return err
+	}
+	egress, err := openEgress(o.imageNetworks, logger)
 	if err != nil {
 		return err
 	}
@@ -86,7 +98,7 @@ func run(ctx context.Context, o options, out io.Writer, logger *log.Logger) erro
 		return err
 	}
 	defer listener.Close()
-	host, err := harness.New(ctx, module, hostConfig(o, plugin.text, up, out, logger))
+	host, err := harness.New(ctx, module, hostConfig(o, plugin, up, egress, out, logger))
 	if err != nil {
 		return err
 	}
@@ -106,7 +118,7 @@ func run(ctx context.Context, o options, out io.Writer, logger *log.Logger) erro
 		MaxHeaderBytes:    headerBytesMax,
 		ErrorLog:          logger,
 	}
-	fmt.Fprint(out, greeting(listener.Addr().String(), plugin.prefix, up))
+	fmt.Fprint(out, greeting(listener.Addr().String(), plugin, up))
 	return serve(ctx, server, listener)
 }
 
@@ -182,8 +194,25 @@ func openUpstream(given string, logger *log.Logger) (*upstream, error) {
 	}, nil
 }
 
-// hostConfig sets the harness up: real time and randomness, one cluster.
-func hostConfig(o options, plugin string, up *upstream, out io.Writer, logger *log.Logger) harness.Config {
+// openEgress makes the way out for image downloads.
+func openEgress(allowed string, logger *log.Logger) (*harness.Egress, error) {
+	allow, err := networks(allowed)
+	if err != nil {
+		return nil, err
+	}
+	return harness.NewEgress(harness.EgressOptions{
+		Allow: allow,
+		Log:   func(d harness.Download) { logger.Print(imageLine(d)) },
+	}), nil
+}
+
+// hostConfig sets the harness up: real time and randomness, a cluster for
+// requests and those for images.
+func hostConfig(o options, plugin plugin, up *upstream, egress *harness.Egress, out io.Writer, logger *log.Logger) harness.Config {
+	clusters := map[string]harness.Cluster{}
+	for _, name := range plugin.images {
+		clusters[name] = harness.Cluster{Egress: egress}
+	}
 	var transport http.RoundTripper = up.transport
 	if o.show {
 		transport = &harness.Recorder{
@@ -191,8 +220,9 @@ func hostConfig(o options, plugin string, up *upstream, out io.Writer, logger *l
 			OnRequest: newShower(out).show,
 		}
 	}
+	clusters[upstreamCluster] = harness.Cluster{Transport: transport, Scheme: up.url.Scheme, Authority: up.url.Host}
 	return harness.Config{
-		PluginConfig: plugin, PluginName: "chat-completions", RootID: "chat-completions", VMID: "chat-completions",
+		PluginConfig: plugin.text, PluginName: "chat-completions", RootID: "chat-completions", VMID: "chat-completions",
 		Workers:           o.workers,
 		ReloadBackoff:     reloadBackoff,
 		BufferBytesMax:    bufferBytesMax,
@@ -201,10 +231,9 @@ func hostConfig(o options, plugin string, up *upstream, out io.Writer, logger *l
 		Clock:             harness.RealClock(),
 		Random:            rand.Reader,
 		LogLevel:          harness.Info,
-		Clusters: map[string]harness.Cluster{
-			"upstream": {Transport: transport, Scheme: up.url.Scheme, Authority: up.url.Host},
-		},
-		Log:       func(l harness.LogLine) { logger.Printf("module %s: %s", l.Level, l.Message) },
-		AccessLog: func(a harness.Access) { logger.Print(accessLine(a)) },
+		Clusters:          clusters,
+		Routes:            []harness.Route{{Name: "default", Prefix: "/", Cluster: upstreamCluster}},
+		Log:               func(l harness.LogLine) { logger.Printf("module %s: %s", l.Level, l.Message) },
+		AccessLog:         func(a harness.Access) { logger.Print(accessLine(a)) },
 	}
 }

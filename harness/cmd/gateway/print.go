@@ -24,14 +24,25 @@ func accessLine(a harness.Access) string {
 		cmp.Or(a.Details, "-"), a.Duration.Milliseconds(), cmp.Or(a.FilterState[usageState], "-"))
 }
 
+// imageLine is one hop of an image download in the log: the host, but never the
+// path or its query, because links to private images have their keys there.
+func imageLine(d harness.Download) string {
+	address := "-"
+	if d.Address.IsValid() {
+		address = d.Address.String()
+	}
+	return fmt.Sprintf("image %q %d %s from %s %d bytes %dms", d.Authority, d.Status,
+		cmp.Or(d.Details, "-"), address, d.Bytes, d.Duration.Milliseconds())
+}
+
 // greeting says where the gateway is, with two commands that work as pasted.
-func greeting(address, prefix string, up *upstream) string {
+func greeting(address string, plugin plugin, up *upstream) string {
 	var b strings.Builder
 	key, where := "sk-any-key-will-do", "the built-in stand-in for the Anthropic API"
 	if !up.builtIn {
 		key, where = "$ANTHROPIC_API_KEY", up.url.String()
 	}
-	base := "http://" + address + prefix
+	base := "http://" + address + plugin.prefix
 	fmt.Fprintf(&b, "\nServing %s, answered by %s. Ctrl-C ends it.\n", base, where)
 	if !up.builtIn {
 		b.WriteString("The commands take your key from the environment variable ANTHROPIC_API_KEY.\n")
@@ -43,6 +54,9 @@ func greeting(address, prefix string, up *upstream) string {
 		fmt.Fprintf(&b, "\n%s:\n\ncurl %s %s/chat/completions -H \"authorization: Bearer %s\" -H \"content-type: application/json\""+
 			" -d '{\"model\": \"anthropic/claude-sonnet-5-5\", %s\"messages\": [{\"role\": \"user\", \"content\": \"Say hello.\"}]}'\n",
 			c.title, c.flags, base, key, c.more)
+	}
+	if len(plugin.images) > 0 {
+		b.WriteString("\nImages may be data URLs, or http(s) URLs of public addresses, which are downloaded.\n")
 	}
 	b.WriteString("\n")
 	return b.String()
@@ -56,8 +70,8 @@ type shower struct {
 
 func newShower(out io.Writer) *shower { return &shower{out: out} }
 
-// show prints a request without its keys. JSON is indented; everything else is
-// as it went.
+// show prints a request without its keys. JSON is indented, and of a file in it
+// only the beginning is shown; everything else is as it went.
 func (s *shower) show(r harness.Recorded) {
 	r = r.Redacted()
 	var b bytes.Buffer
@@ -78,7 +92,9 @@ func (s *shower) show(r harness.Recorded) {
 		if err := json.Indent(&pretty, r.Body, "", "  "); err != nil {
 			pretty.Write(r.Body)
 		}
-		b.Write(pretty.Bytes())
+		for line := range bytes.Lines(pretty.Bytes()) {
+			b.Write(shortenFile(line))
+		}
 		b.WriteString("\n")
 	}
 	if r.Truncated {
@@ -90,4 +106,23 @@ func (s *shower) show(r harness.Recorded) {
 		// Standard output is gone; the next request is served all the same.
 		return
 	}
+}
+
+// shownFileBytes is what is shown of a file's base64.
+const shownFileBytes = 64
+
+// shortenFile cuts the base64 of an image or a PDF, which in indented JSON has a
+// line of its own.
+func shortenFile(line []byte) []byte {
+	const key = `"data": "`
+	start := bytes.Index(line, []byte(key)) + len(key)
+	if start < len(key) || len(bytes.TrimSpace(line[:start-len(key)])) > 0 {
+		return line
+	}
+	length := bytes.IndexByte(line[start:], '"')
+	if length <= 2*shownFileBytes {
+		return line
+	}
+	shown := fmt.Appendf(nil, "%s… (%d characters)", line[:start+shownFileBytes], length)
+	return append(shown, line[start+length:]...)
 }
