@@ -67,7 +67,7 @@ func (v *vm) httpCall(c abi.Call) (uint32, abi.Status) {
 	switch {
 	case cluster.Refuses:
 		v.w.posted = append(v.w.posted, func() { call.finish(ownAnswer(503, resetBody(ResetRefused))) })
-	case cluster.Egress != nil, cluster.Transport != nil:
+	case cluster.carries():
 		call.carry(&cluster)
 	}
 	if call.Timeout > 0 {

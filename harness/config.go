@@ -127,6 +127,9 @@ type Cluster struct {
 	Empty, Refuses bool
 }
 
+// carries says whether callouts need no test to answer them.
+func (c *Cluster) carries() bool { return c.Egress != nil || c.Transport != nil }
+
 func (c *Cluster) address() string {
 	switch {
 	case c.Address != "":

@@ -13,8 +13,8 @@ type Exchange struct {
 	Request Message
 	// Upstream makes the answer to what has come upstream. Nil: a 200 without a body.
 	Upstream func(sent Message) Message
-	// Callout answers the guest's callouts to clusters without a Transport.
-	// Nil: such a callout makes Do fail.
+	// Callout answers the guest's callouts to clusters without a Transport or an
+	// Egress. Nil: such a callout makes Do fail.
 	Callout func(c *Callout) Message
 }
 
@@ -139,7 +139,7 @@ func (s *Stream) where() string {
 func (h *Host) answerCallouts(x *Exchange) (bool, error) {
 	answered := false
 	for _, c := range h.Callouts() {
-		if cluster := h.config.Clusters[c.Cluster]; cluster.Transport != nil || cluster.Refuses {
+		if cluster := h.config.Clusters[c.Cluster]; cluster.carries() || cluster.Refuses {
 			continue
 		}
 		if x.Callout == nil {
