@@ -16,19 +16,24 @@ import (
 	"ezat.io/chat-completions/harness/internal/testguest"
 )
 
-// scriptGuest builds the script guest once.
-var scriptGuest = sync.OnceValues(func() ([]byte, error) {
+// scriptGuest builds the script guest once, scriptGuest021 the same for ABI 0.2.1.
+var (
+	scriptGuest    = sync.OnceValues(func() ([]byte, error) { return buildScript() })
+	scriptGuest021 = sync.OnceValues(func() ([]byte, error) { return buildScript("abi021") })
+)
+
+func buildScript(tags ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "harness")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	path, err := testguest.Build(dir, "script")
+	path, err := testguest.Build(dir, "script", tags...)
 	if err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)
-})
+}
 
 // TestLikeEnvoy plays every play that was recorded on a real Envoy, and wants
 // the same transcript.
@@ -96,7 +101,11 @@ type framing struct {
 }
 
 func perform(t *testing.T, c *play.Case) (string, error) {
-	module, err := scriptGuest()
+	build := scriptGuest
+	if c.Options.ABI021 {
+		build = scriptGuest021
+	}
+	module, err := build()
 	if err != nil {
 		return "", err
 	}
@@ -243,8 +252,11 @@ func (a *actor) respond(s *Stream, step play.Step) error {
 			h.Add(p[0], p[1])
 		}
 	}
+	if chunked {
+		h.Add("transfer-encoding", "chunked")
+	}
 	a.bodies[step.Who+" up"] = f
-	bodiless := f.left == 0 || step.Words[0] == "204" || s.Upstream().Headers.Get(":method") == "HEAD"
+	bodiless := f.left == 0 || step.Words[0] == "204" || step.Words[0] == "304" || s.Upstream().Headers.Get(":method") == "HEAD"
 	return s.ResponseHeaders(h, !chunked && bodiless)
 }
 
@@ -360,7 +372,7 @@ func (a *actor) side(who string, m Message, request bool) {
 			if m.bare && !sized && !strings.HasPrefix(start, "GET") && !strings.HasPrefix(start, "HEAD") {
 				h = append(h, [2]string{"content-length", "0"})
 			}
-		} else if m.bare && !sized && start != "204" {
+		} else if m.bare && !sized && start != "204" && start != "304" {
 			h = append(h, [2]string{"content-length", "0"})
 		}
 		a.transcript.Head(who, start, h)

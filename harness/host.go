@@ -20,7 +20,6 @@ type Host struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
-	version  abi.Version
 	workers  []*worker
 	allowed  map[string]bool // nil: everything
 	metrics  registry
@@ -75,7 +74,7 @@ func (h *Host) load(ctx context.Context, module []byte) error {
 	if h.compiled, err = h.runtime.CompileModule(ctx, module); err != nil {
 		return fmt.Errorf("harness: compile the module: %w", err)
 	}
-	if h.version, err = abi.Check(h.compiled, h.config.GoWASI); err != nil {
+	if err := abi.Check(h.compiled, h.config.GoWASI); err != nil {
 		return fmt.Errorf("harness: the module cannot run on a strict host:\n%w", err)
 	}
 	if err := abi.Register(ctx, h.runtime); err != nil {

@@ -182,8 +182,8 @@ func (v *vm) edit(kind uint32, added int, f func(m *Headers)) abi.Status {
 		return abi.BadArgument
 	}
 	f(m)
-	if kind == abi.RequestHeaders && v.host.version == abi.V020 {
-		s.stale = true // from ABI 0.2.1 on only clear_route_cache does this
+	if kind == abi.RequestHeaders {
+		s.stale = true
 	}
 	return abi.OK
 }

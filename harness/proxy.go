@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	headersMax   = 100                  // lines of one header map, as Envoy's max_headers_count
 	readBytes    = 64 << 10             // what is read from a connection at once
 	aheadBytes   = 1 << 20              // what may wait to be written to one
 	lingerFor    = time.Second          // how long a client may go on sending after its answer
@@ -68,7 +69,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	if h.Bytes() > p.host.config.HeaderBytesMax {
+	if h.Bytes() > p.host.config.HeaderBytesMax || len(h) > headersMax {
 		w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
 		return
 	}
@@ -409,7 +410,10 @@ func (x *exchange) fails(why Reset) {
 func (x *exchange) respond(resp *http.Response) {
 	s := x.s
 	h := responseHeaders(resp)
-	if h.Bytes() > x.p.host.config.HeaderBytesMax {
+	if len(resp.TransferEncoding) > 0 {
+		h.Add("transfer-encoding", "chunked")
+	}
+	if h.Bytes() > x.p.host.config.HeaderBytesMax || len(h) > headersMax {
 		x.fails(ResetOverflow)
 		return
 	}

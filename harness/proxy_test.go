@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,6 +144,9 @@ func TestProxyCarries(t *testing.T) {
 	})
 	t.Run("large headers", func(t *testing.T) {
 		if resp, _ := p.fetch(t, "GET", "/in", nil, "X-Big", strings.Repeat("x", 70000)); resp.StatusCode != 431 {
+			t.Errorf("%d", resp.StatusCode)
+		}
+		if resp, _ := p.fetch(t, "GET", "/in", nil, slices.Repeat([]string{"X-Many", "x"}, 100)...); resp.StatusCode != 431 {
 			t.Errorf("%d", resp.StatusCode)
 		}
 	})

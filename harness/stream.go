@@ -259,7 +259,11 @@ func (s *Stream) writeHeaders(end bool) {
 	s.touch()
 	s.encoded = true
 	s.code = statusOf(*s.response.headers)
-	s.client.headers(s.response.headers.Clone(), end)
+	h := s.response.headers.Clone()
+	for name := range hopByHop {
+		h.Remove(name) // the guest sees an upstream's transfer-encoding, the client has its own
+	}
+	s.client.headers(h, end)
 	s.endEncoding(end)
 }
 

@@ -304,11 +304,7 @@ func (v *vm) fail(err error) {
 	for _, c := range v.callouts {
 		c.cancel()
 	}
-	for s := range v.streams {
-		if s.onVMFailure != nil {
-			s.onVMFailure()
-		}
-	}
+	v.tellStreams()
 }
 
 // free gives the instance's memory back. It must not be inside a callback.
@@ -338,8 +334,18 @@ func (v *vm) shutdown() {
 	}
 	if v.failure == nil {
 		v.failure = errors.New("harness: the host is closed")
+		v.tellStreams()
 	}
 	v.free()
+}
+
+// tellStreams tells those streams that want to know that the guest is dead.
+func (v *vm) tellStreams() {
+	for s := range v.streams {
+		if s.onVMFailure != nil {
+			s.onVMFailure()
+		}
+	}
 }
 
 // setTick sets the period of proxy_on_tick; 0 ends it.

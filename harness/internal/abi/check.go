@@ -10,13 +10,13 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// Version is the ABI that a module declares by exporting a marker.
-type Version int
+// version is the ABI that a module declares by exporting a marker.
+type version int
 
 // The versions that the harness runs.
 const (
-	V020 Version = iota
-	V021
+	v020 version = iota
+	v021
 )
 
 // signature is a function's type in short: i for i32, I for i64, before and
@@ -109,29 +109,29 @@ var exports = map[string]signature{
 // lists every fault: an import that no host has to provide, one with a wrong
 // signature, a callback with a wrong signature, and what must be exported but
 // is not. goWASI also allows the WASI functions that plain Go modules import.
-func Check(m wazero.CompiledModule, goWASI bool) (Version, error) {
-	version, faults := V020, []error(nil)
+func Check(m wazero.CompiledModule, goWASI bool) error {
+	declared, faults := v020, []error(nil)
 	marks := 0
 	for v, name := range []string{"proxy_abi_version_0_2_0", "proxy_abi_version_0_2_1"} {
 		if _, ok := m.ExportedFunctions()[name]; ok {
-			version = Version(v)
+			declared = version(v)
 			marks++
 		}
 	}
 	if marks == 0 {
 		faults = append(faults, errors.New("export missing: proxy_abi_version_0_2_0 or proxy_abi_version_0_2_1"))
 	}
-	faults = append(faults, checkImports(m, version, goWASI)...)
+	faults = append(faults, checkImports(m, declared, goWASI)...)
 	faults = append(faults, checkExports(m)...)
-	return version, errors.Join(faults...)
+	return errors.Join(faults...)
 }
 
-func checkImports(m wazero.CompiledModule, version Version, goWASI bool) []error {
+func checkImports(m wazero.CompiledModule, declared version, goWASI bool) []error {
 	var faults []error
 	for _, f := range m.ImportedFunctions() {
 		module, name, _ := f.Import()
 		got := signatureOf(f.ParamTypes(), f.ResultTypes())
-		want, ok := provided(module, name, version, goWASI)
+		want, ok := provided(module, name, declared, goWASI)
 		switch {
 		case !ok:
 			faults = append(faults, fmt.Errorf("import unknown: %s.%s%s", module, name, got))
@@ -147,12 +147,12 @@ func checkImports(m wazero.CompiledModule, version Version, goWASI bool) []error
 }
 
 // provided is the signature of a function that this host has.
-func provided(module, name string, version Version, goWASI bool) (signature, bool) {
+func provided(module, name string, declared version, goWASI bool) (signature, bool) {
 	for _, f := range functions {
 		if f.module != module || f.name != name {
 			continue
 		}
-		if f.since > version || f.goOnly && !goWASI {
+		if f.since > declared || f.goOnly && !goWASI {
 			return "", false
 		}
 		return f.signature, true

@@ -48,6 +48,7 @@ type Options struct {
 	RouteTimeoutMs   uint32 // default 0: none
 	IdleTimeoutMs    uint32 // stream_idle_timeout; default 0: none
 	FailClosed       bool   // failure_policy FAIL_CLOSED; default FAIL_RELOAD
+	ABI021           bool   // abi: 0.2.1; the guest's ABI, default 0.2.0
 }
 
 // Step is one line of a play. The first word is the stream's name, or
@@ -125,6 +126,8 @@ func (o *Options) parse(text string) error {
 		case "":
 		case "stop_iteration":
 			o.NoStopIteration = value == "false"
+		case "abi":
+			o.ABI021 = value == "0.2.1"
 		case "fail_closed":
 			o.FailClosed = value == "true"
 		case "buffer_limit_bytes":

@@ -35,9 +35,11 @@ func run(envoy string, check, verbose bool, files []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	guest, err := testguest.Build(dir, "script")
-	if err != nil {
-		return err
+	guests := map[bool]string{}
+	for abi021, tags := range map[bool][]string{false: nil, true: {"abi021"}} {
+		if guests[abi021], err = testguest.Build(dir, "script", tags...); err != nil {
+			return err
+		}
 	}
 	changed := 0
 	var faults []error
@@ -46,7 +48,7 @@ func run(envoy string, check, verbose bool, files []string) error {
 		if err != nil {
 			return err
 		}
-		transcript, err := perform(envoy, guest, c, verbose)
+		transcript, err := perform(envoy, guests[c.Options.ABI021], c, verbose)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", file, err))
 			continue

@@ -140,6 +140,3 @@ func onMemoryAllocate(size uint32) unsafe.Pointer {
 	allocated = append(allocated, b)
 	return unsafe.Pointer(&b[0])
 }
-
-//go:wasmexport proxy_abi_version_0_2_0
-func abiVersion() {}
