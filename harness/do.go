@@ -98,11 +98,12 @@ func (s *Stream) settle(ctx context.Context, x *Exchange, done func(client, up M
 	})
 	defer stop()
 	for {
-		busy := h.calloutsUnderWay()
+		// In this order: a callout may come back, and end the stream, in between.
+		busy, over := h.calloutsUnderWay(), s.Over()
 		if done(s.Client(), s.Upstream()) {
 			return nil
 		}
-		if s.Over() {
+		if over {
 			return fmt.Errorf("%w: it is over without a whole response (%s)", ErrStalled, s.Details())
 		}
 		answered, err := h.answerCallouts(x)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"syscall"
 )
 
@@ -80,9 +81,16 @@ func (e *Egress) resolve(ctx context.Context, t *target) ([]netip.AddrPort, erro
 	return interleave(out), nil
 }
 
+// loopback is what localhost means (RFC 6761, section 6.3). No resolver is asked:
+// Go's does not find a name of one label in the hosts file behind its dot.
+var loopback = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+
 // lookUp asks the resolver for a name. The dot at its end keeps search domains
 // out: a name means the same on every machine.
 func (e *Egress) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return loopback, nil
+	}
 	ctx, stop := withTimeout(ctx, e.o.Clock, imageLookupTimeout, errLookupTime)
 	defer stop()
 	found, err := e.o.Resolver.LookupNetIP(ctx, "ip", host+".")

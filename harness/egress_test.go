@@ -407,6 +407,9 @@ func TestEgressTargets(t *testing.T) {
 		"image.test:PORT": "200", "IMAGE.Test:PORT": "200", "image.test.:PORT": "200", "127.0.0.1:PORT": "200",
 		"other.test:PORT": noName, "nothing": noName, "image_1.test": noName,
 
+		// localhost is this machine, of which only 127.0.0.1 is allowed here.
+		"localhost:PORT": "200", "LOCALHOST.:PORT": "200", "a.localhost:PORT": "200",
+
 		"127.0.0.2:PORT": denied, "[::1]:PORT": denied, "[::1]": denied, "0.0.0.0": denied, "[::]": denied,
 		"[::ffff:127.0.0.2]": denied, "[::ffff:7f00:2]": denied, "[0:0:0:0:0:FFFF:127.0.0.2]": denied, "[::127.0.0.2]": denied,
 		"169.254.169.254": denied, "10.0.0.1": denied, "[fd00::1]": denied, "[fe80::1]": denied, "255.255.255.255": denied, "127.0.0.2.": denied,
@@ -1088,6 +1091,17 @@ func TestShippedNetworks(t *testing.T) {
 	}
 	if !slices.Equal(listed, ours) {
 		t.Errorf("envoy.yaml has\n%q\nthe egress\n%q", listed, ours)
+	}
+}
+
+// TestEgressLocalhost is refused like any other name of this machine.
+func TestEgressLocalhost(t *testing.T) {
+	x := newTestEgress(t, func(o *EgressOptions) { o.Allow = nil })
+	for _, host := range []string{"localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "[::1]"} {
+		wantOutcome(t, x.fetch(t, "http", host, "/"), "503 dns_resolution_failure{address_denied}")
+	}
+	if len(x.dials()) > 0 {
+		t.Errorf("%v was dialled", x.dials())
 	}
 }
 
