@@ -4,6 +4,7 @@
 #
 #   VERSION   what the module logs at its start (default: dev)
 #   OUT       where the module goes (default: build/out/chat-completions.wasm)
+#   PACKAGE   what is built (default: ./filter); the benchmarks have modules of their own
 #   OVERLAY   a file for `go build -overlay`, for experiments
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +36,7 @@ fi
 # No build id and no VCS stamp: they change while the code does not.
 GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 GOFLAGS= go build \
 	-buildmode=c-shared -trimpath -buildvcs=false ${OVERLAY:+-overlay "$OVERLAY"} \
-	-ldflags="-s -w -buildid= -X main.version=$version" -o "$work/go.wasm" ./filter
+	-ldflags="-s -w -buildid= -X main.version=$version" -o "$work/go.wasm" "${PACKAGE:-./filter}"
 
 # Go lays a function out so that each forward jump goes through a table; this makes
 # such jumps direct (build/directjump/README.md).

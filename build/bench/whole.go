@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ezat.io/chat-completions/build/bench/work"
+	"ezat.io/chat-completions/e2e/envoy"
+)
+
+// pair is one Envoy with the filter and one without, in front of one stand-in.
+type pair struct {
+	upstream *standIn
+	envoys   [2]*envoy.Envoy // with the filter, without
+}
+
+func newPair(ctx context.Context, m modules) (p *pair, err error) {
+	p = &pair{}
+	if p.upstream, err = newStandIn(); err != nil {
+		return nil, err
+	}
+	for i, edits := range [][]envoy.Edit{nil, {withoutFilter}} {
+		if p.envoys[i], err = start(ctx, p.upstream.address(), m.shipped, edits...); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
+	return p, nil
+}
+
+func (p *pair) close() error {
+	err := errors.Join(p.upstream.err(), p.upstream.close())
+	for _, e := range p.envoys {
+		if e != nil {
+			stop(e, &err)
+		}
+	}
+	return err
+}
+
+// scene is one kind of exchange.
+type scene struct {
+	name    string
+	request []byte
+	reply   *reply
+	ends    []byte // with the filter, how the answer's body ends
+	pairs   int    // how often each side is asked
+	first   bool   // the time to the first byte of the body counts
+	budget  *limit
+	beside  string
+}
+
+const streaming = `{"model":"anthropic/claude-sonnet-5-5","stream":true,"messages":[{"role":"user","content":"Count to a hundred."}]}`
+
+func scenes(o options) []scene {
+	ask := func(name string, body []byte, pairs int, budget float64) scene {
+		return scene{name, post(body), whole(work.Answer()), []byte("}"), pairs, false, atMost(budget), ""}
+	}
+	stream := func(name string, r *reply, beside string) scene {
+		return scene{name, post([]byte(streaming)), r, []byte("data: [DONE]\n\n"), o.pairs, false, atMost(deltas200AddedMs), beside}
+	}
+	first := stream("first chunk of a stream", pausing(work.TextKind, 3), "time to the first byte of the body; the upstream pauses behind its first delta")
+	first.first, first.budget, first.pairs = true, atMost(firstChunkAddedMs), max(1, o.pairs/2)
+	return []scene{
+		ask(nameSmall, work.SmallChat(), o.pairs*2, smallChatAddedMs),
+		agentScene(o),
+		ask("8 MB image", work.Image(8<<20), max(3, o.pairs/15), image8MBAddedMs),
+		ask(nameImage, work.Image(24<<20), max(3, o.pairs/30), image24MBAddedMs),
+		stream("200 text deltas", atOnce(work.TextKind, 200), "the upstream writes them at once"),
+		stream("200 tool-argument deltas", atOnce(work.ArgumentsKind, 200), "the upstream writes them at once"),
+		stream("200 text deltas, one write each", each(work.TextKind, 200), "a write of the upstream for each"),
+		stream("200 tool-argument deltas, one write each", each(work.ArgumentsKind, 200), "a write of the upstream for each"),
+		first,
+	}
+}
+
+func agentScene(o options) scene {
+	body := work.AgentTurn()
+	return scene{nameAgent, post(body), each(work.TextKind, 1), []byte("data: [DONE]\n\n"), o.pairs, false, atMost(agentTurnAddedMs), ""}
+}
+
+// atOnce is a stream of n deltas that is written at once.
+func atOnce(kind work.Kind, n int) *reply {
+	b := append([]byte(streamHead), chunk(work.Start(kind))...)
+	for i := range n {
+		b = append(b, chunk(work.Delta(kind, i))...)
+	}
+	return &reply{pieces: [][]byte{append(append(b, chunk(work.End())...), chunk(nil)...)}}
+}
+
+// each is a stream of n deltas with a write for each.
+func each(kind work.Kind, n int) *reply {
+	r := &reply{pieces: [][]byte{append([]byte(streamHead), chunk(work.Start(kind))...)}}
+	for i := range n {
+		r.pieces = append(r.pieces, chunk(work.Delta(kind, i)))
+	}
+	r.pieces = append(r.pieces, append(chunk(work.End()), chunk(nil)...))
+	return r
+}
+
+// pausing is a stream that pauses between its deltas; the first comes with the
+// stream's start.
+func pausing(kind work.Kind, n int) *reply {
+	r := each(kind, n)
+	r.pieces[1] = append(r.pieces[0], r.pieces[1]...)
+	r.pieces = r.pieces[1:]
+	r.pause = 2 * time.Millisecond
+	return r
+}
+
+// full measures whole exchanges through a real Envoy.
+func full(ctx context.Context, r *report, m modules, o options) (err error) {
+	p, err := newPair(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	for _, s := range scenes(o) {
+		if err := p.added(r, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	for _, s := range []scene{
+		{name: nameSmall, request: post(work.SmallChat()), reply: whole(work.Answer()), budget: atLeast(smallChatThroughputPart)},
+		{name: "200 text deltas", request: post([]byte(streaming)), reply: atOnce(work.TextKind, 200), budget: atLeast(deltasThroughputPart), beside: "at once; "},
+		{name: "200 tool-argument deltas", request: post([]byte(streaming)), reply: atOnce(work.ArgumentsKind, 200), budget: atLeast(deltasThroughputPart), beside: "at once; "},
+	} {
+		if err := p.throughput(r, s, o); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// dialBoth opens a connection to each Envoy, and sees that both answer.
+func (p *pair) dialBoth(s scene) (clients [2]*client, err error) {
+	p.upstream.reply.Store(s.reply)
+	for i, e := range p.envoys {
+		if clients[i], err = dial(e.Addr); err != nil {
+			return clients, err
+		}
+		for range 10 { // the VM, and the connections behind Envoy, warm up
+			msg, err := clients[i].send(s.request, true)
+			if err != nil {
+				return clients, err
+			}
+			if filtered := i == 0; filtered && (!bytes.HasSuffix(msg.body, s.ends) || !bytes.Contains(msg.body, []byte("chat.completion"))) {
+				return clients, fmt.Errorf("the answer is not the expected one: %.200q", msg.body)
+			}
+		}
+	}
+	return clients, nil
+}
+
+// added measures what the filter adds to the median of one connection's
+// exchanges. Both sides are asked by turns.
+func (p *pair) added(r *report, s scene) error {
+	clients, err := p.dialBoth(s)
+	for _, c := range clients {
+		if c != nil {
+			defer c.close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var taken [2][]float64
+	for range s.pairs {
+		for i, c := range clients {
+			x, err := c.ask(s.request)
+			if err != nil {
+				return err
+			}
+			d := x.whole
+			if s.first {
+				d = x.first
+			}
+			taken[i] = append(taken[i], ms(d))
+		}
+	}
+	with, without := median(taken[0]), median(taken[1])
+	beside := fmt.Sprintf("%s with, %s without, medians of %d", number(with), number(without), s.pairs)
+	if s.beside != "" {
+		beside += "; " + s.beside
+	}
+	r.add(row{"Added in Envoy, one connection", s.name, with - without, "ms", s.budget, beside})
+	return nil
+}
+
+// connectionsForLoad is how many connections ask at once.
+const connectionsForLoad = 8
+
+// throughput measures which part of the throughput is left with the filter. The
+// sides are loaded by turns.
+func (p *pair) throughput(r *report, s scene, o options) error {
+	s.ends = []byte("\n")
+	if bytes.HasPrefix(s.reply.pieces[0], []byte(streamHead[:40])) == false {
+		s.ends = []byte("}")
+	}
+	clients, err := p.dialBoth(s)
+	for _, c := range clients {
+		if c != nil {
+			c.close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var rates [2][]float64
+	for range o.windows {
+		for i, e := range p.envoys {
+			rate, err := load8(e.Addr, s.request, o.window)
+			if err != nil {
+				return err
+			}
+			rates[i] = append(rates[i], rate)
+		}
+	}
+	with, without := median(rates[0]), median(rates[1])
+	r.add(row{"Throughput in Envoy, 8 connections, one worker", s.name, with / without, "of that without the filter", s.budget,
+		fmt.Sprintf("%s%s/s with, %s/s without", s.beside, number(with), number(without))})
+	return nil
+}
+
+// load8 asks on all connections for the length of a window, and counts answers
+// a second.
+func load8(address string, request []byte, window time.Duration) (float64, error) {
+	var clients [connectionsForLoad]*client
+	for i := range clients {
+		c, err := dial(address)
+		if err != nil {
+			return 0, err
+		}
+		defer c.close()
+		clients[i] = c
+	}
+	var group sync.WaitGroup
+	var counts [connectionsForLoad]int
+	var errs [connectionsForLoad]error
+	begin := time.Now()
+	for i, c := range clients {
+		group.Go(func() {
+			for time.Since(begin) < window && errs[i] == nil {
+				_, errs[i] = c.ask(request)
+				counts[i]++
+			}
+		})
+	}
+	group.Wait()
+	took := time.Since(begin)
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return float64(sum) / took.Seconds(), errors.Join(errs[:]...)
+}
