@@ -295,6 +295,7 @@ func (x *exchange) send(w http.ResponseWriter, rc *http.ResponseController) bool
 				w.Header().Add(http.TrailerPrefix+f.Name, f.Value)
 			}
 		}
+		x.bound(rc)
 		for _, b := range q.pieces {
 			n, err := w.Write(b)
 			if written += n; err != nil {
@@ -312,6 +313,15 @@ func (x *exchange) send(w http.ResponseWriter, rc *http.ResponseController) bool
 		if err := rc.Flush(); err != nil {
 			x.s.ClientLeaves()
 			return false
+		}
+	}
+}
+
+// bound gives a client that does not read as long as an idle stream has.
+func (x *exchange) bound(rc *http.ResponseController) {
+	if timeout := x.p.host.config.StreamIdleTimeout; timeout > 0 {
+		if err := rc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+			x.say(err)
 		}
 	}
 }

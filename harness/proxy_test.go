@@ -505,6 +505,27 @@ func (p *proxied) blocked() bool {
 	return blocked
 }
 
+// TestProxyClientDoesNotRead shows that a client that takes nothing of an endless
+// answer is cut off, and the upstream with it; what waits for it is bounded.
+func TestProxyClientDoesNotRead(t *testing.T) {
+	ended := make(chan struct{})
+	p := newProxy(t, "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		piece := make([]byte, 64<<10)
+		for r.Context().Err() == nil {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	}), func(c *Config) { c.StreamIdleTimeout = 300 * time.Millisecond }, ProxyOptions{})
+	conn, err := net.Dial("tcp", p.Listener.Addr().String())
+	want(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprint(conn, "GET / HTTP/1.1\r\nhost: test\r\n\r\n")
+	want(t, err)
+	await(t, ended)
+}
+
 // TestProxyEdge shows what untrusted clients cannot do.
 func TestProxyEdge(t *testing.T) {
 	p := newProxy(t, "request_headers: map 0 get :path; map 0 get x-request-id; map 0 get x-envoy-max-retries", echo, nil,
