@@ -53,6 +53,7 @@
 //	                   manager for a chain of one       headers
 //	play, do           a test as client and upstream
 //	proxy, pipe, http  real connections                 recorder
+//	egress             image downloads, from public addresses only
 //	internal/abi       names, signatures, memory
 //	internal/play      the plays, and record, which runs them on a real Envoy
 //	internal/testguest the guests of the tests
