@@ -110,7 +110,8 @@ func TestLimits(t *testing.T) {
 	}})
 	for name, test := range map[string]func(*testing.T, *envoy.Envoy, upstream){
 		"slow headers": testSlowHeaders, "slow bodies": testSlowBodies, "whole answers": testWholeAnswers,
-		"buffer": testBufferLimit, "bad requests": testBadRequests, "connections": testConnectionLimit,
+		"broken answers": testBrokenAnswers,
+		"buffer":         testBufferLimit, "bad requests": testBadRequests, "connections": testConnectionLimit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			up.Reset()
@@ -229,6 +230,25 @@ func testWholeAnswers(t *testing.T, e *envoy.Envoy, up upstream) {
 	if r := up.Requests(); len(r) != 2 {
 		t.Errorf("the upstream was asked %d times", len(r))
 	}
+}
+
+// testBrokenAnswers: an answer that breaks off, or takes too long, while it is
+// held has OpenAI's shape too, though Envoy replies past the filter.
+func testBrokenAnswers(t *testing.T, e *envoy.Envoy, up upstream) {
+	part := standin.Piece{Data: []byte(message[:40])}
+	header := http.Header{"Content-Type": {"application/json"}}
+	protocols(t, func(t *testing.T, c *http.Client) {
+		up.Script(func(*standin.Recorded) *standin.Response {
+			return &standin.Response{Status: 200, Header: header, Pieces: []standin.Piece{part}, Cut: true}
+		})
+		wantError(t, chat(t, c, e, hello), 500, "server_error")
+		up.Script(func(*standin.Recorded) *standin.Response {
+			return &standin.Response{Status: 200, Header: header, Pieces: []standin.Piece{part, {Pause: 10 * time.Second}}}
+		})
+		wantError(t, chat(t, c, e, hello), 504, "server_error")
+		up.Script(nil)
+		wantAnswer(t, chat(t, c, e, hello))
+	})
 }
 
 // testBufferLimit: what Envoy itself refuses has OpenAI's shape, too.
