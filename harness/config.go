@@ -111,8 +111,8 @@ const (
 
 // Cluster is one upstream, of requests and callouts alike.
 type Cluster struct {
-	// Transport carries the messages. Nil: a test does it by hand, with the
-	// methods of Stream and Callout.
+	// Transport carries the messages; NewTransport makes one that adds nothing of
+	// its own. Nil: a test does it by hand, with the methods of Stream and Callout.
 	Transport http.RoundTripper
 	// Egress, when not nil, carries callouts in the place of Transport.
 	Egress *Egress
