@@ -13,11 +13,14 @@ import (
 )
 
 // What one VM has: the memory that the host writes into, the ids it has made,
-// the streams that have not ended, and the metrics it has defined.
+// the streams that have not ended, what it holds of images, and the metrics it
+// has defined. A VM has several plugins where several filters use the module, and
+// for a while after a change of configuration.
 var (
 	memory    arena
 	contexts  = newContextTable(proxywasm.LogWarn)
 	exchanges = map[uint32]*exchange{}
+	images    imageMemory
 	metrics   = map[string]uint32{}
 )
 
@@ -47,6 +50,9 @@ func (c *pluginContext) OnPluginStart(size int) types.OnPluginStartStatus {
 		}
 	}
 	c.plugin = startPlugin(bridge{plugin: c.id}, configuration)
+	if c.plugin != nil {
+		c.plugin.images = &images
+	}
 	return types.OnPluginStartStatus(c.plugin != nil)
 }
 

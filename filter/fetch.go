@@ -25,7 +25,7 @@ type download struct {
 	redirects int
 	deadline  int64 // Unix nanoseconds
 	underWay  bool  // the host owes an answer
-	reserved  int   // bytes of the plugin's imageMemory
+	reserved  int   // bytes of the imageMemory
 	image     translate.Image
 }
 
@@ -77,6 +77,9 @@ func (x *exchange) endDownloads() {
 	x.plugin.images.run(x)
 }
 
+// bytesMax bounds the images in the VM, as the plugin of this request has it.
+func (a *downloads) bytesMax() int { return a.exchange.plugin.config.images.memoryBytes }
+
 // held is the memory of the images that are here.
 func (a *downloads) held() (bytes int) {
 	for i := range a.list {
@@ -101,7 +104,7 @@ func (a *downloads) startNext(reserved int) {
 	x.plugin.images.reserve(reserved)
 	d.reserved = reserved
 	if reserved == 0 {
-		d.fail(togetherLarger(x.plugin.images.bytesMax))
+		d.fail(togetherLarger(a.bytesMax()))
 		return
 	}
 	d.deadline = x.host.Now() + imageTimeoutMs*1_000_000
@@ -196,7 +199,7 @@ func (d *download) keep(size int) {
 		return
 	}
 	if size > d.reserved {
-		d.fail(togetherLarger(x.plugin.images.bytesMax))
+		d.fail(togetherLarger(d.all.bytesMax()))
 		return
 	}
 	x.plugin.images.collect()
@@ -250,7 +253,7 @@ const failedDownloads = "ezat.image_downloads.failed"
 
 // release gives back what a download has of the VM's memory.
 func (d *download) release() {
-	images := &d.all.exchange.plugin.images
+	images := d.all.exchange.plugin.images
 	images.reserve(-d.reserved)
 	images.garbage += len(d.image.Data)
 	d.reserved, d.image = 0, translate.Image{}

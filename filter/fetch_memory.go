@@ -17,7 +17,6 @@ import (
 // is held by requests that wait for nothing but the network, which takes 15 s at
 // most, and none waits for ever.
 type imageMemory struct {
-	bytesMax int
 	reserved int
 	waiting  []*downloads
 	running  bool
@@ -69,7 +68,7 @@ func (m *imageMemory) run(x *exchange) {
 // its own images are all that there is, nothing better will come: it gets the
 // rest, which may be less than an image needs. ok is false when it has to wait.
 func (m *imageMemory) room(all *downloads) (bytes int, ok bool) {
-	free := m.bytesMax - m.reserved
+	free := all.bytesMax() - m.reserved
 	if free >= translate.ImageBytesMax {
 		return translate.ImageBytesMax, true
 	}

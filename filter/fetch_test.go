@@ -112,7 +112,7 @@ func (v *fakeVM) wantURLs(urls ...string) {
 // check adds the memory up: what is under way, and what is here.
 func (v *fakeVM) check() {
 	v.t.Helper()
-	m := &v.plugin.images
+	m := v.plugin.images
 	sum := 0
 	seen := map[*downloads]bool{}
 	for _, g := range v.streams {
@@ -126,8 +126,8 @@ func (v *fakeVM) check() {
 	if sum > m.reserved {
 		v.t.Errorf("%d bytes are reserved, the requests have %d", m.reserved, sum)
 	}
-	if m.reserved > m.bytesMax {
-		v.t.Errorf("%d bytes are reserved, over the bound of %d", m.reserved, m.bytesMax)
+	if bound := v.plugin.config.images.memoryBytes; m.reserved > bound {
+		v.t.Errorf("%d bytes are reserved, over the bound of %d", m.reserved, bound)
 	}
 	if m.running {
 		v.t.Error("the queue is still at work")
@@ -142,7 +142,7 @@ func (v *fakeVM) check() {
 // wantEmpty checks that nothing is reserved, and that nobody waits.
 func (v *fakeVM) wantEmpty() {
 	v.t.Helper()
-	if m := &v.plugin.images; m.reserved != 0 || len(m.waiting) != 0 || len(v.calls) != 0 {
+	if m := v.plugin.images; m.reserved != 0 || len(m.waiting) != 0 || len(v.calls) != 0 {
 		v.t.Errorf("left: %d bytes, %d that wait, callouts %q", m.reserved, len(m.waiting), v.urls())
 	}
 }
@@ -725,6 +725,35 @@ func TestRequestLargerThanMemory(t *testing.T) {
 		g.wantError(400, "messages[0].content[3].image_url.url: could not download the image (all images together are larger than 12 MB)")
 		v.wantEmpty()
 	}
+}
+
+// TestPluginsShareMemory: the bound is one of the VM, and each plugin has its own
+// number for it.
+func TestPluginsShareMemory(t *testing.T) {
+	v := newVM(t, `{"images":{"memory_bytes":31457280}}`)
+	one := v.ask(withImages("http://one.test/1", "http://one.test/2", "http://one.test/3"))
+	first := v.plugin
+	v.plugin = startPlugin(newFakeHost(t), []byte(`{"images":{"memory_bytes":10485760,"http_cluster":"second"}}`))
+	v.plugin.images = first.images
+	two := v.stream()
+	v.at = two.h
+	two.chat(withImages("http://two.test/"))
+	v.plugin = first
+	v.answer("http://one.test/1", 200, file("1", 5*mb))
+	v.answer("http://one.test/2", 200, file("2", 1))
+	v.wantURLs("http://one.test/3")
+	v.answer("http://one.test/3", 200, file("3", 1))
+	v.wantURLs("http://two.test/")
+	if cluster := v.calls[0].cluster; cluster != "second" {
+		t.Errorf("cluster %s", cluster)
+	}
+	v.answer("http://two.test/", 200, file("1", 1))
+	if !one.upEnded || !two.upEnded {
+		t.Error("a request waits")
+	}
+	v.end(one)
+	v.end(two)
+	v.wantEmpty()
 }
 
 // TestWaitingRequestIsRefused: a callout that fails at once when its turn comes,

@@ -11,7 +11,7 @@ var version = "dev"
 type plugin struct {
 	config  config
 	models  *translate.Models
-	images  imageMemory
+	images  *imageMemory // of the VM, shared with its other plugins
 	parser  translate.Parser
 	scratch []byte
 }
@@ -34,7 +34,7 @@ func startPlugin(host Host, configuration []byte) *plugin {
 	return &plugin{
 		config: c,
 		models: translate.NewModels(c.modelPrefix, c.models),
-		images: imageMemory{bytesMax: c.images.memoryBytes},
+		images: &imageMemory{},
 		parser: translate.Parser{Images: translate.ImagePolicy{
 			HTTP:    c.images.httpCluster != "",
 			HTTPS:   c.images.httpsCluster != "",
