@@ -38,8 +38,8 @@ func (e *Envoy) admin(ctx context.Context, method, path string) ([]byte, error) 
 	return body, nil
 }
 
-// listener returns the address of the listener for clients.
-func (e *Envoy) listener(ctx context.Context) (string, error) {
+// ListenerAddr returns the address of a listener as HOST:PORT.
+func (e *Envoy) ListenerAddr(ctx context.Context, name string) (string, error) {
 	body, err := e.admin(ctx, http.MethodGet, "/listeners?format=json")
 	if err != nil {
 		return "", err
@@ -59,11 +59,11 @@ func (e *Envoy) listener(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, l := range list.Statuses {
-		if l.Name == Listener[2] && l.Address.Socket.Port != 0 {
+		if l.Name == name && l.Address.Socket.Port != 0 {
 			return fmt.Sprintf("%s:%d", l.Address.Socket.Address, l.Address.Socket.Port), nil
 		}
 	}
-	return "", errors.New("the listener is not there yet")
+	return "", fmt.Errorf("the listener %s is not there yet", name)
 }
 
 // Stats returns Envoy's counters and gauges by name. Metrics of the module

@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options) (*Envoy, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := e.waitLive(ctx); err != nil {
-		err = fmt.Errorf("Envoy does not serve: %w\n%s", err, tail(e.Log(), 40))
+		err = fmt.Errorf("Envoy does not serve: %w\n%s", err, e.told(40))
 		e.end()
 		return nil, errors.Join(err, os.RemoveAll(e.dir))
 	}
@@ -241,7 +241,7 @@ func (e *Envoy) live(ctx context.Context) error {
 	if _, err := e.admin(ctx, http.MethodGet, "/ready"); err != nil {
 		return err
 	}
-	if e.Addr, err = e.listener(ctx); err != nil {
+	if e.Addr, err = e.ListenerAddr(ctx, "openai"); err != nil {
 		return err
 	}
 	e.URL = "http://" + e.Addr
@@ -261,7 +261,7 @@ func (e *Envoy) Stop() error {
 	var err error
 	select {
 	case <-e.ended:
-		err = fmt.Errorf("Envoy had ended by itself (%v):\n%s", e.result, tail(e.Log(), 40))
+		err = fmt.Errorf("Envoy had ended by itself (%v):\n%s", e.result, e.told(40))
 	default:
 		err = e.end()
 	}

@@ -47,6 +47,27 @@ func ImageDNS(change func(c *Config, place []any) error) Edit {
 	}
 }
 
+// EgressListener adds a listener on a free port of loopback that is otherwise that
+// of the egress, so that a test can ask the egress without the module: see
+// ListenerAddr.
+func EgressListener(name string) Edit {
+	return func(c *Config) error {
+		shipped, err := c.Get(Egress[:3]...)
+		if err != nil {
+			return err
+		}
+		copied, err := deepCopy(shipped)
+		if err != nil {
+			return err
+		}
+		listener := copied.(map[string]any)
+		delete(listener, "internal_listener")
+		listener["name"] = name
+		listener["address"] = map[string]any{"socket_address": map[string]any{"address": "127.0.0.1", "port_value": 0}}
+		return c.InsertBefore(listener, Egress[:3]...)
+	}
+}
+
 // WithoutImages makes of envoy.yaml the file for Envoy before 1.39: without what
 // stands between `# +++ images` and `# --- images`, with the example
 // "no-images" switched on and its marks taken away.

@@ -30,7 +30,7 @@ func New(t TB, o Options) *Envoy {
 			t.Errorf("Envoy's log has faults:\n%s", strings.Join(faults, "\n"))
 		}
 		if t.Failed() {
-			t.Logf("Envoy's log:\n%s\nAccess log:\n%s", tail(e.Log(), 60), tail(e.read("access.log"), 20))
+			t.Logf("Envoy's log:\n%s\nAccess log:\n%s", e.told(60), tail(e.read("access.log"), 20))
 		}
 		if err := e.Stop(); err != nil {
 			t.Errorf("%v", err)

@@ -1,0 +1,95 @@
+package egress_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// testChangingAnswers: names whose addresses become others between two look-ups.
+func (w *world) testChangingAnswers(t *testing.T) {
+	first := func(before, after answer) answerer {
+		return func(n int, _ bool) answer {
+			if n == 0 {
+				return before
+			}
+			return after
+		}
+	}
+	of := func(addresses ...string) answer { return answer{addresses: addresses, ttl: 1} }
+	var all []scenario
+	for _, a := range []struct {
+		name            string
+		before, after   answer
+		reason, reason2 string // at first, and after the second look-up
+	}{
+		// What was public stays in use while the name has nothing else that is.
+		{"public, then private", of(publicIP), of(privateIP), "", ""},
+		{"public, then private over IPv6", of(publicIP), of(private6), "", ""},
+		{"public, then dead and private", of(publicIP), of(deadIP, privateIP), "", noConnection},
+		{"private, then public", of(privateIP), of(publicIP), notPublic, ""},
+		{"private, then dead and private", of(privateIP), of(privateIP, deadIP), notPublic, noConnection},
+		{"nothing, then public", answer{}, of(publicIP), "name not found", ""},
+		{"nothing, then private", answer{}, of(privateIP), "name not found", notPublic},
+	} {
+		all = append(all, scenario{a.name, func(t *testing.T) {
+			host := fmt.Sprintf("changing-%d.test", w.marks.Add(1))
+			w.names.script(host, first(a.before, a.after))
+			w.try(t, attempt{url: w.plain(host, "/png"), reason: a.reason})
+			w.names.waitQuestions(t, host, 2)
+			time.Sleep(200 * time.Millisecond) // until the answer is in the cache
+			w.try(t, attempt{url: w.plain(host, "/png"), reason: a.reason2})
+		}})
+	}
+	together(t, all)
+}
+
+// testFlippingAnswers asks for images of names whose addresses are others at each
+// look-up, and others for IPv4 than for IPv6, for as long as slow servers take anyway.
+// What comes of it is as chance will have it, but never a private connection.
+func (w *world) testFlippingAnswers(t *testing.T) {
+	answers := [][]string{
+		{publicIP}, {privateIP}, {deadIP, privateIP}, {privateIP, publicIP}, {private6, publicIP}, {"::ffff:" + privateIP}, {privateIP, deadIP, private6},
+	}
+	flip := func(start int) answerer {
+		return func(n int, ipv6 bool) answer {
+			if ipv6 {
+				n += 3
+			}
+			return answer{addresses: answers[(start+n)%len(answers)]}
+		}
+	}
+	const duration, threads, timesMax = 8 * time.Second, 4, 600
+	end := time.Now().Add(duration)
+	reasons := map[string]int{}
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for thread := range threads {
+		wait.Go(func() {
+			for i := 0; i < timesMax && time.Now().Before(end); i++ {
+				// Some names stay, and are looked up again; the others are new.
+				host := fmt.Sprintf("flip-%d.test", i%7)
+				if i%2 == 0 {
+					host = fmt.Sprintf("flip-%d-%d.test", thread, i)
+				}
+				w.names.scriptOnce(host, flip(i))
+				o, err := w.ask(t.Context(), w.plain(host, "/png"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				reasons[o.body[:min(len(o.body), 120)*(o.status/400)]]++
+				mu.Unlock()
+			}
+		})
+	}
+	wait.Wait()
+	for text, n := range reasons {
+		t.Logf("%d times %q", n, text)
+	}
+	if len(reasons) < 3 {
+		t.Error("the answers have not flipped")
+	}
+}
