@@ -96,7 +96,7 @@ func perform(envoy, guest string, c *play.Case, verbose bool) (string, error) {
 	if err := s.start(envoy, config, verbose); err != nil {
 		return "", err
 	}
-	s.settle()
+	s.settle(startFor)
 	s.mu.Lock()
 	s.transcript.Start()
 	s.mu.Unlock()
@@ -104,7 +104,7 @@ func perform(envoy, guest string, c *play.Case, verbose bool) (string, error) {
 		if err := s.do(step); err != nil {
 			return "", fmt.Errorf("%s: %w\n%s", step.Line, err, s.transcript)
 		}
-		s.settle()
+		s.settle(settleFor)
 		s.mu.Lock()
 		s.transcript.Step(step.Line)
 		s.mu.Unlock()

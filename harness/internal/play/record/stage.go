@@ -22,6 +22,7 @@ import (
 const (
 	startWithin = 60 * time.Second
 	settleFor   = 120 * time.Millisecond // nothing seen for so long: the step is over
+	startFor    = time.Second            // the same for the start, where VMs load one after the other
 	stepWithin  = 10 * time.Second
 )
 
@@ -148,16 +149,16 @@ func (s *stage) read(out io.Reader, log *strings.Builder, verbose bool) {
 }
 
 // settle waits until nothing has been seen for a while.
-func (s *stage) settle() {
+func (s *stage) settle(while time.Duration) {
 	s.mu.Lock()
 	s.last = time.Now()
 	s.mu.Unlock()
 	for {
-		time.Sleep(settleFor / 4)
+		time.Sleep(while / 4)
 		s.mu.Lock()
 		quiet := time.Since(s.last)
 		s.mu.Unlock()
-		if quiet > settleFor {
+		if quiet > while {
 			return
 		}
 	}
