@@ -26,7 +26,7 @@ envoys := $(ENVOY_VERSIONS:%=$(out)/envoy-%/.installed)
 clients := $(if $(wildcard e2e/clients/python/requirements.txt),$(out)/clients/.installed) \
 	$(if $(wildcard e2e/clients/node/package-lock.json),e2e/clients/node/node_modules/.installed)
 
-.PHONY: help wasm run envoy test tools lint clean check-go check-python check-node force
+.PHONY: help wasm run envoy test bench tools lint clean check-go check-python check-node force
 
 help:
 	@echo 'make run      the module in the embedded gateway, on 127.0.0.1:10000'
@@ -34,6 +34,7 @@ help:
 	@echo '              UPSTREAM=https://… goes to a real upstream, SHOW=1 prints what went up'
 	@echo 'make wasm     builds $(module); VERSION=… is what it logs at its start'
 	@echo 'make test     everything: formatting, vet, core, module in wazero, module in real Envoy, real clients'
+	@echo 'make bench    measures speed, memory and size on this machine against the budgets'
 	@echo 'make tools    only installs what the tests need'
 	@echo 'make lint     formatting and vet, natively and for wasm'
 	@echo 'make clean    removes what the other commands have made or installed'
@@ -56,6 +57,10 @@ envoy: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed
 test: lint $(module) tools
 	go test -timeout 15m $$(go list ./... | grep -v '/e2e\(/\|$$\)')
 	go test -timeout 20m -count=1 -p 1 ./e2e/...
+
+# Ends with an error when a budget is broken. QUICK=1 only shows that it runs, ONLY=micro,whole,… runs these parts.
+bench: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed
+	go run ./build/bench $(if $(QUICK),-quick) $(if $(ONLY),-only '$(ONLY)')
 
 tools: $(envoys) $(clients)
 

@@ -3,6 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
 
 	"ezat.io/chat-completions/e2e/envoy"
 )
@@ -45,4 +50,19 @@ func stop(e *envoy.Envoy, err *error) {
 		*err = errors.Join(*err, errors.New("Envoy's log has faults: "+faults[0]))
 	}
 	*err = errors.Join(*err, e.Stop())
+}
+
+// processorTime is what all threads of a process have run so far. It depends
+// less on what else the machine does than time on the clock. Zero where the
+// system does not tell; Linux does.
+func processorTime(pid int) time.Duration {
+	var sum time.Duration
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is right
+	for _, task := range tasks {
+		ran, _, _ := strings.Cut(fileText(task), " ")
+		if ns, err := strconv.ParseInt(ran, 10, 64); err == nil {
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
 }

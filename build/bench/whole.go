@@ -53,14 +53,20 @@ type scene struct {
 	beside  string
 }
 
+// How the client's answers end.
+var (
+	jsonEnd    = []byte("}")
+	streamsEnd = []byte("data: [DONE]\n\n")
+)
+
 const streaming = `{"model":"anthropic/claude-sonnet-5-5","stream":true,"messages":[{"role":"user","content":"Count to a hundred."}]}`
 
 func scenes(o options) []scene {
 	ask := func(name string, body []byte, pairs int, budget float64) scene {
-		return scene{name, post(body), whole(work.Answer()), []byte("}"), pairs, false, atMost(budget), ""}
+		return scene{name, post(body), whole(work.Answer()), jsonEnd, pairs, false, atMost(budget), ""}
 	}
 	stream := func(name string, r *reply, beside string) scene {
-		return scene{name, post([]byte(streaming)), r, []byte("data: [DONE]\n\n"), o.pairs, false, atMost(deltas200AddedMs), beside}
+		return scene{name, post([]byte(streaming)), r, streamsEnd, o.pairs, false, atMost(deltas200AddedMs), beside}
 	}
 	first := stream("first chunk of a stream", pausing(work.TextKind, 3), "time to the first byte of the body; the upstream pauses behind its first delta")
 	first.first, first.budget, first.pairs = true, atMost(firstChunkAddedMs), max(1, o.pairs/2)
@@ -79,7 +85,7 @@ func scenes(o options) []scene {
 
 func agentScene(o options) scene {
 	body := work.AgentTurn()
-	return scene{nameAgent, post(body), each(work.TextKind, 1), []byte("data: [DONE]\n\n"), o.pairs, false, atMost(agentTurnAddedMs), ""}
+	return scene{nameAgent, post(body), each(work.TextKind, 1), streamsEnd, o.pairs, false, atMost(agentTurnAddedMs), ""}
 }
 
 // atOnce is a stream of n deltas that is written at once.
@@ -124,9 +130,9 @@ func full(ctx context.Context, r *report, m modules, o options) (err error) {
 		}
 	}
 	for _, s := range []scene{
-		{name: nameSmall, request: post(work.SmallChat()), reply: whole(work.Answer()), budget: atLeast(smallChatThroughputPart)},
-		{name: "200 text deltas", request: post([]byte(streaming)), reply: atOnce(work.TextKind, 200), budget: atLeast(deltasThroughputPart), beside: "at once; "},
-		{name: "200 tool-argument deltas", request: post([]byte(streaming)), reply: atOnce(work.ArgumentsKind, 200), budget: atLeast(deltasThroughputPart), beside: "at once; "},
+		{name: nameSmall, request: post(work.SmallChat()), reply: whole(work.Answer()), ends: jsonEnd, budget: atLeast(smallChatThroughputPart)},
+		{name: "200 text deltas", request: post([]byte(streaming)), reply: atOnce(work.TextKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart), beside: "written at once; "},
+		{name: "200 tool-argument deltas", request: post([]byte(streaming)), reply: atOnce(work.ArgumentsKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart), beside: "written at once; "},
 	} {
 		if err := p.throughput(r, s, o); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -196,10 +202,6 @@ const connectionsForLoad = 8
 // throughput measures which part of the throughput is left with the filter. The
 // sides are loaded by turns.
 func (p *pair) throughput(r *report, s scene, o options) error {
-	s.ends = []byte("\n")
-	if bytes.HasPrefix(s.reply.pieces[0], []byte(streamHead[:40])) == false {
-		s.ends = []byte("}")
-	}
 	clients, err := p.dialBoth(s)
 	for _, c := range clients {
 		if c != nil {
@@ -209,30 +211,32 @@ func (p *pair) throughput(r *report, s scene, o options) error {
 	if err != nil {
 		return err
 	}
-	var rates [2][]float64
+	var rates, costs [2][]float64
 	for range o.windows {
 		for i, e := range p.envoys {
-			rate, err := load8(e.Addr, s.request, o.window)
+			began := processorTime(e.PID)
+			rate, answers, err := load8(e.Addr, s.request, o.window)
 			if err != nil {
 				return err
 			}
 			rates[i] = append(rates[i], rate)
+			costs[i] = append(costs[i], float64(processorTime(e.PID)-began)/1000/float64(answers))
 		}
 	}
 	with, without := median(rates[0]), median(rates[1])
 	r.add(row{"Throughput in Envoy, 8 connections, one worker", s.name, with / without, "of that without the filter", s.budget,
-		fmt.Sprintf("%s%s/s with, %s/s without", s.beside, number(with), number(without))})
+		fmt.Sprintf("%s%s/s with, %s/s without; Envoy's processor time for each: %s and %s µs", s.beside, number(with), number(without),
+			number(median(costs[0])), number(median(costs[1])))})
 	return nil
 }
 
-// load8 asks on all connections for the length of a window, and counts answers
-// a second.
-func load8(address string, request []byte, window time.Duration) (float64, error) {
+// load8 asks on all connections for the length of a window.
+func load8(address string, request []byte, window time.Duration) (rate float64, answers int, err error) {
 	var clients [connectionsForLoad]*client
 	for i := range clients {
 		c, err := dial(address)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		defer c.close()
 		clients[i] = c
@@ -251,9 +255,8 @@ func load8(address string, request []byte, window time.Duration) (float64, error
 	}
 	group.Wait()
 	took := time.Since(begin)
-	sum := 0
 	for _, n := range counts {
-		sum += n
+		answers += n
 	}
-	return float64(sum) / took.Seconds(), errors.Join(errs[:]...)
+	return float64(answers) / took.Seconds(), answers, errors.Join(errs[:]...)
 }
