@@ -107,7 +107,8 @@ func (l *envoyLevel) run(t *testing.T, c *cases.Case) {
 // strict holds what went up against the stand-in's rules: it accepts all that the case's
 // upstream accepts.
 func (l *envoyLevel) strict(t *testing.T, c *cases.Case) {
-	for i, got := range l.upstream.Requests() {
+	asked := slices.DeleteFunc(l.upstream.Requests(), isDownload)
+	for i, got := range asked {
 		if got.Refusal != nil && c.Calls[i].Answer.Status < 400 && !c.Forgives(i, got.Refusal.Status) {
 			t.Errorf("the stand-in refuses what went up: %v\n%s", got.Refusal, got.Body)
 		}
@@ -118,7 +119,8 @@ func (l *envoyLevel) strict(t *testing.T, c *cases.Case) {
 func (l *envoyLevel) outcome(ctx context.Context, c *cases.Case, pieces bool) (cases.Outcome, error) {
 	l.upstream.Reset()
 	l.upstream.Relax(standinRules(c)...)
-	l.upstream.Script(script(c, pieces))
+	images := c.PlayDownloads()
+	l.upstream.Script(script(c, images, pieces))
 	request, err := http.NewRequestWithContext(ctx, c.Request.Method, l.envoy.URL+c.Request.Path, requestBody(c.Request.Body, pieces))
 	if err != nil {
 		return cases.Outcome{}, err
@@ -137,10 +139,10 @@ func (l *envoyLevel) outcome(ctx context.Context, c *cases.Case, pieces bool) (c
 	}
 	l.requests++
 	outcome := cases.Outcome{Status: response.StatusCode, Header: fields(response.Header), Body: body}
-	for _, r := range l.upstream.Requests() {
-		header := append(fields(r.Header), [2]string{"authority", r.Host})
-		outcome.Upstream = append(outcome.Upstream, cases.Sent{Method: r.Method, Path: r.Path, Header: header, Body: r.Body})
+	for _, r := range slices.DeleteFunc(l.upstream.Requests(), isDownload) {
+		outcome.Upstream = append(outcome.Upstream, sentOf(r))
 	}
+	outcome.Downloads = images.Sent()
 	if c.Usage != nil {
 		outcome.Usage, err = l.usage(ctx)
 	}
@@ -170,6 +172,14 @@ func (l *envoyLevel) usage(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// isDownload tells the requests for images, whose servers the stand-in plays, too.
+func isDownload(r *standin.Recorded) bool { return cases.IsDownload(fields(r.Header)) }
+
+func sentOf(r *standin.Recorded) cases.Sent {
+	header := append(fields(r.Header), [2]string{"authority", r.Host})
+	return cases.Sent{Method: r.Method, Path: r.Path, Header: header, Body: r.Body}
+}
+
 func fields(h http.Header) cases.Header {
 	var out cases.Header
 	for name, values := range h {
@@ -188,14 +198,18 @@ func standinRules(c *cases.Case) []standin.Rule {
 	return rules
 }
 
-// script answers the case's calls in their order, and any further one with an error.
-func script(c *cases.Case, pieces bool) func(*standin.Recorded) *standin.Response {
+// script answers the case's calls in their order, and any further one with an error;
+// image servers answer for themselves.
+func script(c *cases.Case, images *cases.Downloads, pieces bool) func(*standin.Recorded) *standin.Response {
 	calls := make(chan cases.Call, len(c.Calls))
 	for _, call := range c.Calls {
 		calls <- call
 	}
 	close(calls)
-	return func(*standin.Recorded) *standin.Response {
+	return func(r *standin.Recorded) *standin.Response {
+		if isDownload(r) {
+			return response(c, images.Answer(sentOf(r)), pieces)
+		}
 		call, ok := <-calls
 		if !ok {
 			return standin.JSON(http.StatusInternalServerError, []byte(`{"type":"error","error":{"type":"api_error","message":"one call too many"}}`))

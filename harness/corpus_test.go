@@ -165,6 +165,7 @@ func endsInside(a cases.Answer) bool {
 func (l *wasmLevel) outcome(ctx context.Context, c *cases.Case, d wasmDelivery) (cases.Outcome, error) {
 	var outcome cases.Outcome
 	var failure error
+	images := c.PlayDownloads()
 	// sent takes what reached the upstream and gives the case's answer to it.
 	sent := func(headers harness.Headers, body []byte, d wasmDelivery) harness.Message {
 		n := len(outcome.Upstream)
@@ -179,9 +180,13 @@ func (l *wasmLevel) outcome(ctx context.Context, c *cases.Case, d wasmDelivery) 
 		Request:  requestOf(c, d),
 		Upstream: func(m harness.Message) harness.Message { return sent(m.Headers, m.Body, d) },
 		Callout: func(call *harness.Callout) harness.Message {
+			if s := sentOf(call.Headers, call.Body); cases.IsDownload(s.Header) {
+				return answerOf(images.Answer(s), wasmDelivery{})
+			}
 			return sent(call.Headers, call.Body, wasmDelivery{})
 		},
 	})
+	outcome.Downloads = images.Sent()
 	if err == nil {
 		err = failure
 	}

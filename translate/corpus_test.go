@@ -128,6 +128,7 @@ func atCore(parser *translate.Parser, c *cases.Case, d cases.Delivery) (cases.Ou
 	if c.Request.Method == http.MethodGet {
 		return modelsAtCore(c, cfg)
 	}
+	parser.Images = cfg.imagePolicy()
 	request, refusal := parser.Parse(c.Request.Body)
 	if refusal != nil {
 		return refused(refusal), nil
@@ -136,20 +137,45 @@ func atCore(parser *translate.Parser, c *cases.Case, d cases.Delivery) (cases.Ou
 	if refusal != nil {
 		return refused(refusal), nil
 	}
-	if len(plan.Fetches) > 0 {
-		return cases.Outcome{}, fmt.Errorf("the core asks for %d downloads, which this level cannot make", len(plan.Fetches))
+	downloads, err := download(c, plan, cfg)
+	if err != nil {
+		return cases.Outcome{}, err
 	}
 	sent := cases.Sent{Method: http.MethodPost}
 	plan.Write(func(piece []byte) { sent.Body = append(sent.Body, piece...) })
 	if plan.Session != "" {
 		sent.Header = cases.Header{{"x-ezat-session", plan.Session}}
 	}
-	outcome := cases.Outcome{Upstream: []cases.Sent{sent}}
+	outcome := cases.Outcome{Upstream: []cases.Sent{sent}, Downloads: downloads}
 	if len(c.Calls) == 0 {
 		return outcome, nil // Compare says that the upstream was called
 	}
 	answer(&outcome, plan.Reply, c.Calls[0].Answer, cfg, d)
 	return outcome, nil
+}
+
+// download gives the plan its images from the case's image servers. What the filter
+// does about answers that are no image, this level cannot show.
+func download(c *cases.Case, plan *translate.Plan, cfg config) ([]cases.Sent, error) {
+	servers := c.PlayDownloads()
+	var images []translate.Image
+	for _, fetch := range plan.Fetches {
+		url, fault := translate.ParseImageURL(fetch.URL, cfg.Images.AllowPrivate)
+		if fault != "" {
+			return nil, fmt.Errorf("the core asks for the download of %s, which is refused: %s", fetch.URL, fault)
+		}
+		scheme, _, _ := strings.Cut(url.String(), ":")
+		answer := servers.Answer(cases.Sent{Method: http.MethodGet, Path: url.Path, Header: cases.Header{
+			{"authority", url.Authority}, {"x-image-scheme", scheme},
+		}})
+		image := translate.Image{Type: translate.ImageType(answer.Body), Data: answer.Body}
+		if answer.Status != http.StatusOK || image.Type == "" {
+			return nil, fmt.Errorf("%s: this level cannot show status %d and type %q", url, answer.Status, image.Type)
+		}
+		images = append(images, image)
+	}
+	plan.Resolve(images)
+	return servers.Sent(), nil
 }
 
 func refused(e *translate.Error) cases.Outcome {
@@ -239,6 +265,15 @@ type config struct {
 	UnknownModels string       `json:"unknown_models"`
 	HoldHeaders   bool         `json:"hold_headers"`
 	Caching       bool         `json:"caching"`
+	Images        struct {
+		HTTPCluster  string `json:"http_cluster"`
+		HTTPSCluster string `json:"https_cluster"`
+		AllowPrivate bool   `json:"allow_private"`
+	} `json:"images"`
+}
+
+func (c *config) imagePolicy() translate.ImagePolicy {
+	return translate.ImagePolicy{HTTP: c.Images.HTTPCluster != "", HTTPS: c.Images.HTTPSCluster != "", Private: c.Images.AllowPrivate}
 }
 
 // modelConfigs are the configured models in the order of the configuration, which is
@@ -276,6 +311,7 @@ type modelConfig struct {
 
 func readConfig(text []byte) (config, error) {
 	cfg := config{HoldHeaders: true, Caching: true}
+	cfg.Images.HTTPCluster, cfg.Images.HTTPSCluster = "image_http", "image_https"
 	if text == nil {
 		return cfg, nil
 	}

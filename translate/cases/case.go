@@ -42,10 +42,11 @@ type Case struct {
 	Relax   []string // names of rules that a strict stand-in leaves out
 	Cuts    []Cutting
 
-	Request Request
-	Calls   []Call // what the upstream is asked and answers, in order; empty: it must not be called
-	Client  Wanted // what the client must get
-	Usage   []byte // the recorded line, nil when the case does not say
+	Request   Request
+	Downloads []Call // what image servers are asked and answer, in any order
+	Calls     []Call // what the upstream is asked and answers, in order; empty: it must not be called
+	Client    Wanted // what the client must get
+	Usage     []byte // the recorded line, nil when the case does not say
 
 	archive *txtar.Archive
 }
@@ -206,19 +207,16 @@ func (c *Case) parseSections(s *sections) (err error) {
 	if c.Request, err = s.request(); err != nil {
 		return err
 	}
-	for n := 1; ; n++ {
-		prefix := "upstream"
-		if n > 1 {
-			prefix += "-" + strconv.Itoa(n)
-		}
-		if !s.hasPrefix(prefix + ".request") {
-			break
-		}
-		call, err := s.call(prefix)
-		if err != nil {
+	if c.Downloads, err = s.calls("download"); err != nil {
+		return err
+	}
+	for _, call := range c.Downloads {
+		if err := checkDownload(call); err != nil {
 			return err
 		}
-		c.Calls = append(c.Calls, call)
+	}
+	if c.Calls, err = s.calls("upstream"); err != nil {
+		return err
 	}
 	if c.Client, err = s.wanted("client"); err != nil {
 		return err
@@ -326,6 +324,24 @@ func (s *sections) request() (Request, error) {
 	body, ending, _ := s.take("request", ".json", ".raw", ".quoted")
 	r.Body, err = unquote(body, ending)
 	return r, err
+}
+
+// calls are the calls of one name: NAME, NAME-2, NAME-3 and so on.
+func (s *sections) calls(name string) (all []Call, err error) {
+	for n := 1; ; n++ {
+		prefix := name
+		if n > 1 {
+			prefix += "-" + strconv.Itoa(n)
+		}
+		if !s.hasPrefix(prefix + ".request") {
+			return all, nil
+		}
+		call, err := s.call(prefix)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, call)
+	}
 }
 
 func (s *sections) call(prefix string) (Call, error) {

@@ -78,7 +78,7 @@ func TestManners(t *testing.T) {
 		if !strings.HasSuffix(c.Comment, ".") {
 			t.Errorf("%s: the comment is no sentence: %q", c.Name, c.Comment)
 		}
-		key := fmt.Sprintf("%s %s %v %s %s %v", c.Request.Method, c.Request.Path, c.Request.Header, c.Request.Body, c.Config, c.Calls)
+		key := fmt.Sprintf("%s %s %v %s %s %v %v", c.Request.Method, c.Request.Path, c.Request.Header, c.Request.Body, c.Config, c.Downloads, c.Calls)
 		if other, again := seen[key]; again {
 			t.Errorf("%s and %s are the same exchange", other, c.Name)
 		}

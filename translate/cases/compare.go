@@ -12,15 +12,17 @@ import (
 
 // Outcome is what happened when a level ran a case.
 type Outcome struct {
-	Status   int
-	Header   Header // of the answer; nil at the core level
-	Body     []byte
-	Upstream []Sent // requests that reached the upstream, in order
-	Usage    []byte // the recorded line, without line feed; nil when the level cannot see it
+	Status    int
+	Header    Header // of the answer; nil at the core level
+	Body      []byte
+	Downloads []Sent // requests that reached image servers
+	Upstream  []Sent // requests that reached the upstream, in order
+	Usage     []byte // the recorded line, without line feed; nil when the level cannot see it
 }
 
-// Sent is a request that reached the upstream. The core knows no method and path,
-// and of the headers only x-ezat-session.
+// Sent is a request that reached the upstream, or an image server. The core knows no
+// method and path upstream, and of the headers only x-ezat-session, and for images
+// authority and x-image-scheme.
 type Sent struct {
 	Method, Path string
 	Header       Header
@@ -37,6 +39,7 @@ func (c *Case) Compare(level Level, o Outcome) []string {
 	for i := range min(len(o.Upstream), len(c.Calls)) {
 		d.upstream(i, c.Calls[i].Want, o.Upstream[i])
 	}
+	d.downloads(c.Downloads, o.Downloads)
 	d.client(c, o)
 	d.usage(c, o)
 	return d.list

@@ -20,6 +20,11 @@
 //	                        do not appear in cases about other things). A header given replaces
 //	                        the default of its name; `!name` takes the default away
 //	request.json            the body; request.raw: byte exact, request.quoted: see below
+//	download.request        what must be asked of an image server: the request line, authority and
+//	                        x-image-scheme, then headers as below. Without any download.request
+//	                        section no image may be asked for
+//	download                status and headers of the image server's answer; default 200
+//	download.raw            the file; .quoted likewise
 //	upstream.request        what must go up: optionally the request line, then headers that must
 //	                        be there (`name: value`, `name: *` for any value) or must not (`!name`)
 //	upstream.request.json   the body that must go up (.raw: byte exact). Without any
@@ -34,7 +39,10 @@
 //	usage.json              the recorded line of usage
 //
 // Further calls to the upstream (pages of the model list) have sections named
-// upstream-2.request, upstream-2.json, upstream-3.json and so on.
+// upstream-2.request, upstream-2.json, upstream-3.json and so on. Further downloads
+// and the hops of redirects likewise; they may come in any order. A case with
+// downloads names the cluster "anthropic" for them in its config, because at the wasm
+// and Envoy levels the stand-in plays the image servers, too.
 //
 // A .json section is sent without the line feed that ends the section and compared
 // compacted, but otherwise byte by byte: the order of keys and the spelling of
