@@ -48,10 +48,12 @@ $(module): $(sources) $(if $(VERSION),force) | check-go check-node
 force:
 
 run: $(module)
-	go run ./harness/cmd/gateway $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(SHOW),-show)
+	go build -o $(out)/gateway ./harness/cmd/gateway
+	exec $(out)/gateway $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(SHOW),-show)
 
 envoy: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed
-	go run ./e2e/cmd/envoy $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(SHOW),-show)
+	go build -o $(out)/envoy ./e2e/cmd/envoy
+	exec $(out)/envoy $(if $(UPSTREAM),-upstream '$(UPSTREAM)') $(if $(SHOW),-show)
 
 # The tests with a real Envoy run one package after the other, and never from the cache: what they depend on is more than Go sees.
 test: lint $(module) tools
