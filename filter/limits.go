@@ -14,6 +14,9 @@ const (
 	// answer comes near, and a longer one is no message (decision 40).
 	answerBodyBytesMax = 33_554_432
 
+	// smallBodyBytesMax is the largest body whose garbage is left to Go's collector.
+	smallBodyBytesMax = 1_048_576
+
 	// errorBodyBytesMax bounds an upstream error that is still read for its
 	// message; of a longer one only the status counts (decision 40).
 	errorBodyBytesMax = 1_048_576

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 
@@ -54,10 +55,20 @@ func (x *exchange) wholeRequest() Action {
 		return x.refuse(translate.EmptyBody(), nil)
 	}
 	fetches, action := x.translate(nil)
+	collectAfter(x.bodySize)
 	if len(fetches) > 0 {
 		return x.fetchImages(fetches)
 	}
 	return action
+}
+
+// collectAfter clears away what a large body has left behind. Go's collector
+// works beside the program, and a guest runs only while it is called: left to
+// itself it falls behind until the VM has no memory left.
+func collectAfter(size int) {
+	if size > smallBodyBytesMax {
+		runtime.GC()
+	}
 }
 
 // translate puts the translated request in the place of the client's. missing

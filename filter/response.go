@@ -102,6 +102,7 @@ func (x *exchange) wholeBody(size int, end bool) Action {
 	if err != nil {
 		return x.breakDown("response body", err)
 	}
+	defer collectAfter(size)
 	defer x.host.ReleaseBody(body)
 	switch x.response {
 	case responseError:

@@ -31,6 +31,7 @@ func TestMemoryStays(t *testing.T) {
 	})
 	memory := func() uint32 { return host.workers[0].vm.mod.Memory().Size() }
 	small := `{"model":"anthropic/claude-sonnet-5-5","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	parts := strings.Replace(small, `"hi"`, "["+strings.Repeat(`{"type":"text","text":"a"},`, 300_000)+`{"type":"text","text":"a"}]`, 1)
 	large := strings.Replace(small, "hi", strings.Repeat("hi ", 5<<20/3), 1)
 	for _, run := range []struct {
 		name   string
@@ -39,6 +40,7 @@ func TestMemoryStays(t *testing.T) {
 	}{
 		{"small requests", 4000, []string{small, strings.Replace(small, "hi", "", 1), small[:50]}},
 		{"requests of 5 MB", 100, []string{large, large[:5<<20]}},
+		{"requests of 300,000 parts", 10, []string{parts}},
 	} {
 		var early uint32
 		for i := range run.count {

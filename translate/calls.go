@@ -1,6 +1,10 @@
 package translate
 
-import "ezat.io/chat-completions/translate/internal/jsontext"
+import (
+	"bytes"
+
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
 
 // call reads one of an assistant message's tool_calls.
 func (c *conversation) call(index int, v jsontext.Value) (b block, f *fault) {
@@ -83,7 +87,7 @@ func (c *conversation) tool(m *[messageMembers]jsontext.Value) *fault {
 	if !c.calls.answer(string(id.Bytes())) {
 		return bad("answers no open tool call of the assistant turn before it").in("tool_call_id")
 	}
-	parts, f := c.content(m[messageContent], partsOfTool)
+	parts, f := c.content(nil, m[messageContent], partsOfTool)
 	if f != nil {
 		return f.in("content")
 	}
@@ -157,6 +161,7 @@ type idMap struct {
 	messages jsontext.Value
 	learned  bool
 	taken    map[string]struct{} // fitting ids of the client that begin like mapped ones
+	apart    []byte              // what no id in taken ends with, and no mapped id has inside
 }
 
 // idPrefix begins every mapped id. Behind it each letter, digit and - stands for
@@ -185,7 +190,17 @@ func (m *idMap) learn() {
 				m.taken = map[string]struct{}{}
 			}
 			m.taken[string(text)] = struct{}{}
+			m.lengthen(text)
 		}
+	}
+}
+
+// lengthen keeps apart longer than the run of _ at the end of a taken id. No
+// mapped id has two of them in a row, for hexadecimal digits follow each.
+func (m *idMap) lengthen(taken []byte) {
+	run := len(taken) - len(bytes.TrimRight(taken, "_"))
+	for len(m.apart) < max(run+1, 2) {
+		m.apart = append(m.apart, '_')
 	}
 }
 
@@ -207,12 +222,10 @@ func (m *idMap) fit(v jsontext.Value) []byte {
 	if !m.learned {
 		m.learn()
 	}
-	for {
-		if _, ok := m.taken[string(fit)]; !ok {
-			return fit
-		}
-		fit = append(fit, '_', '_') // no mapped id has two of them in a row
+	if _, ok := m.taken[string(fit)]; ok {
+		fit = append(fit, m.apart...)
 	}
+	return fit
 }
 
 func fitting(id []byte) bool {

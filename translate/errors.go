@@ -29,7 +29,7 @@ type errorRow struct {
 }
 
 var errorRows = [...]errorRow{
-	{400, "invalid_request_error", "", "The upstream refused the request."},
+	{400, "invalid_request_error", "", "The request was refused."},
 	{401, "invalid_request_error", "invalid_api_key", "The API key is missing or not valid."},
 	{402, "insufficient_quota", "insufficient_quota", "The balance is used up, or a spend limit is reached."},
 	{403, "permission_error", "", "The request is not permitted."},

@@ -121,35 +121,38 @@ func (c *conversation) message(v jsontext.Value) *fault {
 
 // system adds to the system prompt, white-space-only text left out (decision 10).
 func (c *conversation) system(content jsontext.Value) *fault {
-	blocks, f := c.content(content, partsOfSystem)
+	before := len(c.request.system)
+	blocks, f := c.content(c.request.system, content, partsOfSystem)
 	if f != nil {
 		return f.in("content")
 	}
-	for _, b := range blocks {
+	kept := blocks[:before]
+	for _, b := range blocks[before:] {
 		if !blank(b.body) {
-			c.request.system = append(c.request.system, b)
+			kept = append(kept, b)
 		}
 	}
+	c.request.system = kept
 	return nil
 }
 
 func (c *conversation) user(content jsontext.Value) *fault {
-	blocks, f := c.content(content, partsOfUser)
-	if f != nil {
+	t := c.turn(false)
+	before := len(t.blocks)
+	var f *fault
+	if t.blocks, f = c.content(t.blocks, content, partsOfUser); f != nil {
 		return f.in("content")
 	}
-	if len(blocks) == 0 {
+	if len(t.blocks) == before {
 		return bad("must not be empty").in("content")
 	}
-	t := c.turn(false)
-	t.blocks = append(t.blocks, blocks...)
 	return nil
 }
 
 // assistant adds text and calls; a message with neither is left out and parts
 // no turns (decision 11).
 func (c *conversation) assistant(m *[messageMembers]jsontext.Value) *fault {
-	blocks, f := c.content(m[messageContent], partsOfAssistant)
+	blocks, f := c.content(nil, m[messageContent], partsOfAssistant)
 	if f != nil {
 		return f.in("content")
 	}
@@ -171,7 +174,11 @@ func (c *conversation) assistant(m *[messageMembers]jsontext.Value) *fault {
 		c.calls.reset()
 	}
 	t := c.turn(true)
-	t.blocks = append(t.blocks, blocks...)
+	if len(t.blocks) == 0 {
+		t.blocks = blocks
+	} else {
+		t.blocks = append(t.blocks, blocks...)
+	}
 	if !hasCalls {
 		return nil
 	}

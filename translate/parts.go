@@ -29,30 +29,29 @@ const (
 
 var partNames = [partMembers]string{"type", "text", "image_url", "file", "refusal", "cache_control"}
 
-// content reads a message's content: a string, parts, or nothing. Empty text and
-// refusals are left out (decision 11).
-func (c *conversation) content(v jsontext.Value, allowed partSet) ([]block, *fault) {
+// content reads a message's content, a string, parts, or nothing, and appends its
+// blocks. Empty text and refusals are left out (decision 11).
+func (c *conversation) content(blocks []block, v jsontext.Value, allowed partSet) ([]block, *fault) {
 	switch v.Kind() {
 	case jsontext.Absent, jsontext.Null:
-		return nil, nil
+		return blocks, nil
 	case jsontext.String:
 		if v.Empty() {
-			return nil, nil
+			return blocks, nil
 		}
-		return []block{{kind: textBlock, body: inner(v)}}, nil
+		return append(blocks, block{kind: textBlock, body: inner(v)}), nil
 	case jsontext.Array:
-		return c.parts(v, allowed)
+		return c.parts(blocks, v, allowed)
 	}
-	return nil, bad("must be a string or an array of parts")
+	return blocks, bad("must be a string or an array of parts")
 }
 
-func (c *conversation) parts(v jsontext.Value, allowed partSet) ([]block, *fault) {
-	var blocks []block
+func (c *conversation) parts(blocks []block, v jsontext.Value, allowed partSet) ([]block, *fault) {
 	for it := v.Items(); it.Next(); {
 		c.partIndex = it.Index()
 		b, ok, f := c.part(it.Value(), allowed)
 		if f != nil {
-			return nil, f.at(it.Index())
+			return blocks, f.at(it.Index())
 		}
 		if ok {
 			blocks = append(blocks, b)

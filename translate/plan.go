@@ -46,7 +46,8 @@ type Plan struct {
 }
 
 // Decide makes every decision that depends on the model and the surroundings.
-// It refuses unknown models where the operator wants that (404).
+// It refuses unknown models where the operator wants that, and names that no
+// model can have: every chunk of a stream repeats them (404).
 func Decide(r *Request, env *Env) (*Plan, *Error) {
 	model, known := env.Models.Lookup(r.modelName)
 	p := &Plan{
@@ -57,7 +58,7 @@ func Decide(r *Request, env *Env) (*Plan, *Error) {
 		Reply:   r.Reply(),
 	}
 	p.Reply.GatewayKey = env.GatewayKey
-	if !known && env.RefuseUnknown {
+	if !known && env.RefuseUnknown || len(r.modelName) > modelNameBytesMax {
 		return nil, modelNotFound(r.modelName)
 	}
 	p.decideLimit(&model)

@@ -70,6 +70,24 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// TestMappedIDsStayApart: however many ids of the client look like mapped ones,
+// a mapped id meets none of them, and finding that out takes no search.
+func TestMappedIDsStayApart(t *testing.T) {
+	ids := []string{"!", "ezatid-_21", "ezatid-_21__", "ezatid-_21____", "ezatid-_21_______", "?"}
+	var calls, results []string
+	for _, id := range ids {
+		calls = append(calls, `{"id":"`+id+`","type":"function","function":{"name":"f","arguments":"{}"}}`)
+		results = append(results, `{"role":"tool","tool_call_id":"`+id+`"}`)
+	}
+	got := up(t, said(`{"role":"user","content":"a"},{"role":"assistant","tool_calls":[`+strings.Join(calls, ",")+`]},`+strings.Join(results, ",")), plainEnv())
+	want := append([]string{"ezatid-_21________", "ezatid-_3F"}, ids[1:5]...)
+	for _, id := range want {
+		if strings.Count(got, `"id":"`+id+`"`) != 1 || strings.Count(got, `"tool_use_id":"`+id+`"`) != 1 {
+			t.Errorf("%s does not stand once in the calls and once in the results of\n%s", id, got)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	const url = `messages[0].content[0].image_url.url: `
 	image := func(url string) string {

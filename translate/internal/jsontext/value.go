@@ -56,7 +56,8 @@ func (v Value) Text() string { return string(v.Bytes()) }
 
 // Is tells whether the value is a string with the text s.
 func (v Value) Is(s string) bool {
-	return v.Kind() == String && string(v.Bytes()) == s
+	const longestEscape = 6 // \\u0041: a longer spelling cannot be s and is not decoded
+	return v.Kind() == String && len(v.Inner()) <= longestEscape*len(s) && string(v.Bytes()) == s
 }
 
 // Empty tells whether a string, array or object has nothing in it.
