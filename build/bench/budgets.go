@@ -12,7 +12,7 @@ const (
 	deltaGJSON      = 0.5
 	deltaAllocsMax  = 0
 	nativeTimesMax  = 4
-	growthTimesMax  = 1.5 // of the cost of a unit, over four doublings
+	growthTimesMax  = 2 // of what a byte costs, over four doublings: squares would give 16
 	memoryBodyTimes = 1.6
 	memoryBaseBytes = 8 << 20
 

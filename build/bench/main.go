@@ -16,6 +16,9 @@
 //	budgets    every budget
 //	micro      the core by itself             places: where it runs
 //	whole      exchanges through Envoy        http1, standin: both ends of it
+//	memory     of the guest and of Envoy
+//	growth     sizes doubled
+//	size       of the module, and how late Envoy is live
 package main
 
 import (
@@ -40,11 +43,12 @@ type options struct {
 	pairs   int           // of exchanges, for what takes less than a millisecond
 	windows int           // of load on each side
 	window  time.Duration
+	starts  int // of Envoy with each module
 }
 
 var (
-	thorough = options{rounds: 7, sample: 200 * time.Millisecond, pairs: 600, windows: 7, window: time.Second}
-	quick    = options{rounds: 2, sample: 50 * time.Millisecond, pairs: 60, windows: 2, window: 300 * time.Millisecond}
+	thorough = options{rounds: 7, sample: 200 * time.Millisecond, pairs: 600, windows: 7, window: time.Second, starts: 5}
+	quick    = options{rounds: 2, sample: 50 * time.Millisecond, pairs: 60, windows: 2, window: 300 * time.Millisecond, starts: 2}
 )
 
 // part is one part of the run.
@@ -56,6 +60,9 @@ type part struct {
 var parts = []part{
 	{"micro", micro},
 	{"whole", full},
+	{"memory", memory},
+	{"growth", growth},
+	{"size", size},
 }
 
 func main() {

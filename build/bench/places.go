@@ -162,6 +162,8 @@ func (native) run(loop string, body []byte, limit time.Duration) (loops.Figure, 
 		turn, err = loops.Stream(work.TextKind, body)
 	case "arguments":
 		turn, err = loops.Stream(work.ArgumentsKind, body)
+	case "pieces":
+		turn, err = loops.Pieces(work.TextKind, body)
 	case "base64":
 		turn = loops.Base64(body)
 	case "copy":

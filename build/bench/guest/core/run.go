@@ -47,6 +47,8 @@ func loop(name string, body []byte) (turn func(n int), err error) {
 		return loops.Stream(work.TextKind, body)
 	case "arguments":
 		return loops.Stream(work.ArgumentsKind, body)
+	case "pieces":
+		return loops.Pieces(work.TextKind, body)
 	case "base64":
 		return loops.Base64(body), nil
 	case "copy":
