@@ -2,6 +2,7 @@ package egress_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,12 +38,27 @@ func (w *world) testChangingAnswers(t *testing.T) {
 			host := fmt.Sprintf("changing-%d.test", w.marks.Add(1))
 			w.names.script(host, first(a.before, a.after))
 			w.try(t, attempt{url: w.plain(host, "/png"), reason: a.reason})
-			w.names.waitQuestions(t, host, 2)
-			time.Sleep(200 * time.Millisecond) // until the answer is in the cache
+			w.names.waitQuestions(t, host, 3) // the second answer is in the cache by now
 			w.try(t, attempt{url: w.plain(host, "/png"), reason: a.reason2})
 		}})
 	}
 	together(t, all)
+}
+
+// testHalfAnAnswer: a name server that says nothing of IPv6. Whether the resolver waits
+// for that or goes on with what it has is a matter of its clock.
+func (w *world) testHalfAnAnswer(t *testing.T) {
+	for address, fine := range map[string]string{publicIP: `"object":"chat.completion"`, privateIP: notPublic} {
+		host := fmt.Sprintf("half-%d.test", w.marks.Add(1))
+		w.names.script(host, func(_ int, ipv6 bool) answer { return answer{addresses: []string{address}, silent: ipv6} })
+		o, err := w.ask(t.Context(), w.plain(host, "/png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(o.body, fine) && !strings.Contains(o.body, failed(timedOut)) {
+			t.Errorf("%s: %d %s", address, o.status, o.body)
+		}
+	}
 }
 
 // testFlippingAnswers asks for images of names whose addresses are others at each

@@ -2,10 +2,11 @@
 // real Envoy behind the shipped envoy.yaml, with a name server and image servers on
 // loopback, and nothing beyond it.
 //
-// Of the file only three things are replaced: the name server, 127.0.0.0/8, which is
-// narrowed so that some loopback addresses play public ones, and the certificate
-// authorities. What is not on loopback is refused besides, so that no spelling of an
-// address can lead off this machine.
+// Of the file only this is replaced: the name server; 127.0.0.0/8, which is narrowed so
+// that some loopback addresses play public ones; the certificate authorities; and the
+// question whether this machine can reach anything but itself, on which nothing here may
+// depend. What is not on loopback is refused besides, so that no spelling of an address
+// can lead off this machine.
 package egress_test
 
 import (
@@ -93,7 +94,11 @@ var beyondLoopback = []string{
 func onLoopback(port int) envoy.Edit {
 	server := map[string]any{"socket_address": map[string]any{"address": localIP, "port_value": port}}
 	return envoy.ImageDNS(func(c *envoy.Config, place []any) error {
-		if err := c.Add([]any{server}, envoy.At(place, "typed_dns_resolver_config", "typed_config", "resolvers")...); err != nil {
+		resolver := envoy.At(place, "typed_dns_resolver_config", "typed_config")
+		if err := c.Add([]any{server}, envoy.At(resolver, "resolvers")...); err != nil {
+			return err
+		}
+		if err := c.Set(false, envoy.At(resolver, "filter_unroutable_families")...); err != nil {
 			return err
 		}
 		return editRanges(c, place, func(prefix string, bits any) []any {
@@ -307,6 +312,16 @@ func imagesIn(blocks []block) ([]image, error) {
 		}
 	}
 	return found, nil
+}
+
+// within waits for a channel that something else is to close.
+func within(t *testing.T, what string, closed <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %v", what, patience)
+	}
 }
 
 // wantServed fails the test unless the upstream got these files.

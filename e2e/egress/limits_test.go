@@ -143,7 +143,7 @@ func (w *world) testEndlessFile(t *testing.T) {
 		}
 	})
 	w.try(t, attempt{url: w.plain(w.host(publicIP), "/endless"), reason: tooLarge})
-	<-ended
+	within(t, "the server is let go", ended)
 	// What has been written but not read lies in the buffers of two sockets.
 	if n := written.Load(); n > 4*imageBytesMax {
 		t.Errorf("%d bytes were taken of an endless file", n)

@@ -36,7 +36,10 @@ func (w *world) testRequests(t *testing.T) {
 			t.Errorf("%s was not asked for as %s", url, want)
 		}
 	}
-	for _, r := range w.requests("seen") {
+	for _, r := range append(w.requests("seen"), w.requests("")...) {
+		if r.TLS != nil && r.TLS.DidResume {
+			t.Error("a TLS session is resumed: that of one host could be offered to another")
+		}
 		names := slices.Sorted(maps.Keys(r.Header))
 		if want := []string{"Accept", "Accept-Encoding", "User-Agent"}; !slices.Equal(names, want) {
 			t.Errorf("a server sees the headers %v, want %v", r.Header, want)
@@ -106,6 +109,22 @@ func (w *world) wantSilentLogs(t *testing.T) {
 	for _, secret := range []string{"of-the-client", "/seen", "/png", "?q", "mark-", "IHDR"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("%q is in a log", secret)
+		}
+	}
+}
+
+// testMetrics: downloads are counted by how they end.
+func (w *world) testMetrics(t *testing.T) {
+	host := w.host(publicIP)
+	w.try(t, attempt{url: w.plain(host, "/png")})
+	w.try(t, attempt{url: w.plain(host, "/nowhere"), reason: "HTTP 404"})
+	stats, err := w.envoy.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ok", "failed"} {
+		if stats["wasmcustom.ezat.image_downloads."+name] == 0 {
+			t.Errorf("no downloads are counted as %s", name)
 		}
 	}
 }
@@ -188,7 +207,7 @@ func (w *world) testStreamsMeanwhile(t *testing.T) {
 		defer close(done)
 		w.try(t, attempt{url: w.plain(w.host(publicIP), "/held")})
 	}()
-	<-arrived
+	within(t, "the image is asked for", arrived)
 	stream := w.openStream(t, "one", "two", "three")
 	for range 3 {
 		stream.next(t)
@@ -200,5 +219,5 @@ func (w *world) testStreamsMeanwhile(t *testing.T) {
 	default:
 	}
 	close(release)
-	<-done
+	within(t, "the image is served", done)
 }

@@ -46,11 +46,13 @@ func TestEgress(t *testing.T) {
 		w.attempts("sizes", sizes(w)),
 		w.attempts("slow servers", slowServers(w)),
 		w.attempts("broken servers", brokenServers(w)),
+		{"half an answer", w.testHalfAnAnswer},
 		{"answers that change", w.testChangingAnswers},
 		{"answers that flip", w.testFlippingAnswers},
 		{"endless files", w.testEndlessFile},
 		{"what servers see", w.testRequests},
 		{"ports", w.testPorts},
+		{"metrics", w.testMetrics},
 		{"counts", w.testCounts},
 		{"totals", w.testTotals},
 		{"tool results", w.testToolResults},
@@ -176,14 +178,12 @@ func lookups(w *world) []attempt {
 	w.names.script("broken.test", func(int, bool) answer { return answer{rcode: dnsmessage.RCodeServerFailure} })
 	w.names.script("refused.test", func(int, bool) answer { return answer{rcode: dnsmessage.RCodeRefused} })
 	w.names.script("silent.test", func(int, bool) answer { return answer{silent: true} })
-	w.names.script("half-silent.test", func(_ int, ipv6 bool) answer { return answer{addresses: []string{privateIP}, silent: ipv6} })
 	return []attempt{
 		{name: "a name that is not there", url: w.plain("nowhere.test", "/png"), reason: "name not found"},
 		{name: "a name without an address", url: w.plain("no-address.test", "/png"), reason: "name not found"},
 		{name: "a name server that fails", url: w.plain("broken.test", "/png"), reason: "name not found"},
 		{name: "a name server that refuses", url: w.plain("refused.test", "/png"), reason: "name not found"},
 		{name: "a name server that says nothing", url: w.plain("silent.test", "/png"), reason: "timed out"},
-		{name: "a name server that says half", url: w.plain("half-silent.test", "/png"), reason: notPublic},
 	}
 }
 
