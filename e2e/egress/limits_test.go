@@ -217,6 +217,7 @@ func brokenServers(w *world) []attempt {
 		"half-headers": "HTTP/1.1 200 OK\r\ncontent-le",
 		"garbage":      "SSH-2.0-OpenSSH_9.9\r\n",
 		"two-lengths":  "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab",
+		"switching":    "HTTP/1.1 101 Switching Protocols\r\nupgrade: image\r\nconnection: upgrade\r\n\r\n" + string(png),
 		"nothing":      "",
 	}
 	for name, text := range answers {
@@ -242,6 +243,7 @@ func brokenServers(w *world) []attempt {
 		{name: "half the headers", url: w.plain(host, "/half-headers"), reason: noConnection},
 		{name: "another protocol", url: w.plain(host, "/garbage"), reason: noConnection},
 		{name: "two lengths", url: w.plain(host, "/two-lengths"), reason: noConnection},
+		{name: "another protocol, announced", url: w.plain(host, "/switching"), reason: "HTTP 101"},
 		{name: "nothing", url: w.plain(host, "/nothing"), reason: noConnection},
 	}
 }
