@@ -1,5 +1,11 @@
 package translate
 
+import (
+	"bytes"
+
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
+
 // The standard alphabet of RFC 4648: sextets[c] is the value of a digit, padding
 // and white space have marks of their own, and everything else is wrong.
 const (
@@ -24,9 +30,15 @@ var sextets = func() (t [256]byte) {
 }()
 
 // base64Of checks base64 text and cuts white space out of it (decision 24). The
-// result is a part of text where there is none.
-func base64Of(text []byte) ([]byte, *fault) {
-	digits := digitsEnd(text)
+// result is a part of text where there is none. checked tells that text is known
+// to be digits and at most two equals signs behind them.
+func base64Of(text []byte, checked bool) ([]byte, *fault) {
+	var digits int
+	if checked {
+		digits = len(bytes.TrimRight(text, "="))
+	} else {
+		digits = digitsEnd(text)
+	}
 	if digits < len(text) && sextets[text[digits]] == sextetSpace {
 		text = withoutSpace(text)
 		digits = digitsEnd(text)
@@ -43,13 +55,7 @@ func base64Of(text []byte) ([]byte, *fault) {
 
 // digitsEnd is the offset of the first byte that is no digit.
 func digitsEnd(text []byte) int {
-	i := 0
-	for ; i+4 <= len(text); i += 4 {
-		q := text[i : i+4 : i+4]
-		if (sextets[q[0]]|sextets[q[1]]|sextets[q[2]]|sextets[q[3]])&0x80 != 0 {
-			break
-		}
-	}
+	i := jsontext.Base64Words(text)
 	for i < len(text) && sextets[text[i]] < 64 {
 		i++
 	}

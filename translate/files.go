@@ -41,7 +41,7 @@ func (c *conversation) imageURL(v jsontext.Value, b *block) *fault {
 	default:
 		return bad("must be a base64 data URL or an http(s) URL")
 	}
-	declared, data, f := dataURL(url)
+	declared, data, f := dataURL(url, v.Base64())
 	if f != nil {
 		return f
 	}
@@ -119,7 +119,7 @@ func readPDF(v jsontext.Value, b *block) *fault {
 	if !hasPrefixFold(url, "data:") {
 		return bad(text)
 	}
-	declared, data, f := dataURL(url)
+	declared, data, f := dataURL(url, v.Base64())
 	if f != nil {
 		return f
 	}
@@ -131,8 +131,9 @@ func readPDF(v jsontext.Value, b *block) *fault {
 }
 
 // dataURL takes a data URL apart: its type in lower case, parameters left out,
-// and its base64 without white space (decision 24).
-func dataURL(url []byte) (mediaType string, data []byte, f *fault) {
+// and its base64 without white space (decision 24). checked tells that the scanner
+// has looked at the base64 (jsontext, Value.Base64).
+func dataURL(url []byte, checked bool) (mediaType string, data []byte, f *fault) {
 	const text = "must be a base64 data URL: data:<type>;base64,<data>"
 	head := url[len("data:"):min(len(url), dataURLHeadBytesMax)]
 	comma := bytes.IndexByte(head, ',')
@@ -144,7 +145,7 @@ func dataURL(url []byte) (mediaType string, data []byte, f *fault) {
 	if len(fields) < 2 || strings.TrimSpace(fields[len(fields)-1]) != "base64" {
 		return "", nil, bad(text)
 	}
-	if data, f = base64Of(data); f != nil {
+	if data, f = base64Of(data, checked); f != nil {
 		return "", nil, f
 	}
 	return strings.TrimSpace(fields[0]), data, nil

@@ -66,6 +66,7 @@ const nodesKept = 1 << 16
 const (
 	flagEscaped = 1 << iota // the string has escapes
 	flagLone                // the string has half of a surrogate pair
+	flagBase64              // see Value.Base64
 )
 
 // node is one value or key: its span in the text and the node behind its
@@ -363,10 +364,12 @@ func plain(w uint64) uint64 {
 func (s *scanner) str(i int) (int, uint8, *Error) {
 	i++
 	var flags uint8
-	for {
+	for long := i + longBytes; ; {
 		m := plain(s.load(i))
 		if m == 0 {
-			i += 8
+			if i += 8; i == long && flags == 0 {
+				i, flags = s.long(i)
+			}
 			continue
 		}
 		i += bits.TrailingZeros64(m) >> 3
@@ -374,11 +377,15 @@ func (s *scanner) str(i int) (int, uint8, *Error) {
 		case c == '"':
 			return i + 1, flags, nil
 		case c == '\\':
+			flags |= flagEscaped
+			if shortEscapes[s.at(i+1)] {
+				i += 2
+				continue
+			}
 			end, lone := s.escape(i)
 			if end < 0 {
 				return 0, 0, syntax(-end)
 			}
-			flags |= flagEscaped
 			if lone {
 				flags |= flagLone
 				s.lone = true
@@ -443,11 +450,10 @@ func runeLen(c, c1 byte) int {
 // It returns the negative offset of the byte that is wrong, and whether half of
 // a pair was found.
 func (s *scanner) escape(i int) (end int, lone bool) {
-	switch s.at(i + 1) {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	if shortEscapes[s.at(i+1)] {
 		return i + 2, false
-	case 'u':
-	default:
+	}
+	if s.at(i+1) != 'u' {
 		return -(i + 1), false
 	}
 	unit, bad := s.unit(i + 2)

@@ -38,6 +38,11 @@ func (v Value) Escaped() bool { return v.d.nodes[v.i].flags&flagEscaped != 0 }
 // Lone tells whether a string has half of a surrogate pair.
 func (v Value) Lone() bool { return v.d.nodes[v.i].flags&flagLone != 0 }
 
+// Base64 tells that a string is a data URL of which all that stands behind the
+// first comma has been checked: digits of base64, then at most two equals signs.
+// A string that may be one and does not say so has to be looked at.
+func (v Value) Base64() bool { return v.d.nodes[v.i].flags&flagBase64 != 0 }
+
 // DocLone tells whether any string of the value's text has half of a surrogate
 // pair: only then a span needs AppendMended instead of a copy.
 func (v Value) DocLone() bool { return v.d.lone }
