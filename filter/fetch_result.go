@@ -86,7 +86,7 @@ func egressReason(details string, status int, authority string) string {
 	switch {
 	case has("address_denied"):
 		return reasonNotPublic
-	case has("dns_cache_overflow"):
+	case has("dns_cache_overflow"), details == "overload", has("{overflow}"):
 		return reasonBusy
 	case has("dns_resolution_failure"):
 		return lookupReason(details, authority)

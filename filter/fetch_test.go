@@ -298,6 +298,8 @@ func TestDownloadFailures(t *testing.T) {
 		{"", reasonTimeout, 504, "", [][2]string{served, egress("response_timeout")}},
 		{"", reasonTooLarge, 500, "", [][2]string{served, egress("response_payload_too_large")}},
 		{"", reasonBusy, 503, "", [][2]string{served, egress("dns_cache_overflow")}},
+		{"", reasonBusy, 503, "", [][2]string{served, egress("overload")}},
+		{"", reasonBusy, 503, "", [][2]string{served, egress("upstream_reset_before_response_started{overflow}")}},
 		{"", reasonBadURL, 404, "", [][2]string{served, egress("absolute_path_rejected")}},
 		{"", reasonBadURL, 431, "", [][2]string{served, egress("request_headers_too_large")}},
 		{"", reasonNoConnection, 500, "", [][2]string{served, egress("something_new_of_10.0.0.1")}},
