@@ -9,9 +9,8 @@ import (
 // eight, so that walks of eight bytes come by.
 const longBytes = 128
 
-// long goes on at i in a string of which longBytes bytes have been walked, with
-// no escape among them. It returns where the general walk goes on: in front of
-// what ends the run of plain ASCII, or in it.
+// long looks at a string of which longBytes bytes have been walked, up to i, with
+// no escape among them. It returns where the general walk goes on.
 //
 // Nearly all of a request with an image is one string, a data URL in base64. A
 // digit of base64 is plain ASCII too, so checking that all are digits, which
@@ -29,12 +28,7 @@ func (s *scanner) long(i int) (next int, flags uint8) {
 			return next, flags
 		}
 	}
-	for {
-		if plain(s.load(i))|plain(s.load(i+8))|plain(s.load(i+16))|plain(s.load(i+24)) != 0 {
-			return i, 0
-		}
-		i += 32
-	}
+	return i, 0
 }
 
 // dataURL is the offset of the data where a string that begins at i is a data
@@ -49,38 +43,49 @@ func (s *scanner) dataURL(i int) int {
 	}
 	for comma := i + 5; comma < i+longBytes; comma++ {
 		if s.at(comma) == ',' {
-			if s.load(comma-7) == end {
-				return comma + 1
+			if comma < i+len("data:;base64") || s.load(comma-7) != end {
+				return 0
 			}
-			return 0
+			return comma + 1
 		}
 	}
 	return 0
 }
 
-// base64 is the offset of the first byte from i on that is no digit of base64.
+// base64 is the offset of the first byte from i on that is no digit of base64. It
+// reads eight words a turn, which lie within Slack.
 func (s *scanner) base64(i int) int {
-	for base64Digits(s.load(i))&base64Digits(s.load(i+8))&base64Digits(s.load(i+16))&base64Digits(s.load(i+24))&highs == highs {
-		i += 32
+	for {
+		p := unsafe.Add(s.base, i)
+		wrong := notBase64(wordAt(p, 0)) | notBase64(wordAt(p, 8)) | notBase64(wordAt(p, 16)) | notBase64(wordAt(p, 24)) |
+			notBase64(wordAt(p, 32)) | notBase64(wordAt(p, 40)) | notBase64(wordAt(p, 48)) | notBase64(wordAt(p, 56))
+		if wrong&highs != 0 {
+			break
+		}
+		i += 64
 	}
 	for {
-		if m := ^base64Digits(s.load(i)) & highs; m != 0 {
+		if m := notBase64(s.load(i)) & highs; m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
 		}
 		i += 8
 	}
 }
 
-// base64Digits has the high bit set for each byte of w that is a digit of base64
-// (RFC 4648, section 4): a letter of either case, one of / and 0 to 9, which
-// stand in a row, or +. Its other bits mean nothing.
-func base64Digits(w uint64) uint64 {
-	x := w &^ highs // no sum below carries into the next byte
-	small := x | ones*0x20
-	letter := (small + ones*(0x80-'a')) &^ (small + ones*(0x80-'z'-1))
-	figure := (x + ones*(0x80-'/')) &^ (x + ones*(0x80-'9'-1))
-	plus := ^((x ^ ones*'+') + ones*0x7F)
-	return (letter | figure | plus) &^ w
+// notBase64 has the high bit set for each byte of w that is no digit of base64
+// (RFC 4648, section 4): neither a letter of either case, nor one of / and 0 to
+// 9, which stand in a row, nor +. Above the first such byte bits may be false.
+// Bits that are not high mean nothing.
+//
+// A byte is in a range where it is at least its begin and not above its end. Each
+// is an addition or subtraction that changes the high bit and, for ASCII, carries
+// nothing into the next byte.
+func notBase64(w uint64) uint64 {
+	small := w | ones*0x20
+	letter := (small + ones*(0x80-'a')) ^ (ones*(0x80+'z') - small)
+	figure := (w + ones*(0x80-'/')) ^ (ones*(0x80+'9') - w)
+	plus := (w ^ ones*'+') + ones*0x7F
+	return letter&figure&plus | w
 }
 
 // Base64Words is how many bytes at the front of b, in whole words of eight, are
@@ -88,7 +93,7 @@ func base64Digits(w uint64) uint64 {
 func Base64Words(b []byte) int {
 	base := unsafe.Pointer(unsafe.SliceData(b))
 	i := 0
-	for i+8 <= len(b) && base64Digits(wordAt(base, i))&highs == highs {
+	for i+8 <= len(b) && notBase64(wordAt(base, i))&highs == 0 {
 		i += 8
 	}
 	return i

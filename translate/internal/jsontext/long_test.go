@@ -12,19 +12,22 @@ import (
 
 const base64Alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// TestBase64Digits looks at each byte in each place of a word, between digits
-// and between bytes that are none.
-func TestBase64Digits(t *testing.T) {
+// TestNotBase64 looks at each byte in each place of a word, between digits and
+// between bytes that are none. Up to the first wrong byte every bit must be right.
+func TestNotBase64(t *testing.T) {
 	for _, others := range []byte{'A', '/', 0, 0x7F, 0x80, 0xFF} {
 		for place := range 8 {
 			for c := range 256 {
 				word := bytes.Repeat([]byte{others}, 8)
 				word[place] = byte(c)
-				got := base64Digits(binary.LittleEndian.Uint64(word))
+				got := notBase64(binary.LittleEndian.Uint64(word))
 				for i, b := range word {
-					want := strings.IndexByte(base64Alphabet, b) >= 0
+					want := strings.IndexByte(base64Alphabet, b) < 0
 					if is := got>>(8*i+7)&1 == 1; is != want {
 						t.Fatalf("%q, byte %d: %v", word, i, is)
+					}
+					if want {
+						break
 					}
 				}
 			}
