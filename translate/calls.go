@@ -87,11 +87,14 @@ func (c *conversation) tool(m *[messageMembers]jsontext.Value) *fault {
 	if !c.calls.answer(string(id.Bytes())) {
 		return bad("answers no open tool call of the assistant turn before it").in("tool_call_id")
 	}
-	parts, f := c.content(nil, m[messageContent], partsOfTool)
+	parts, f := c.content(c.parser.kept.room(1), m[messageContent], partsOfTool)
 	if f != nil {
 		return f.in("content")
 	}
 	t := c.turn(false)
+	if t.results == nil {
+		t.results = c.parser.kept.room(1)
+	}
 	t.results = append(t.results, block{kind: toolResultBlock, id: c.ids.fit(id), parts: parts})
 	return nil
 }

@@ -122,6 +122,9 @@ func (c *conversation) message(v jsontext.Value) *fault {
 // system adds to the system prompt, white-space-only text left out (decision 10).
 func (c *conversation) system(content jsontext.Value) *fault {
 	before := len(c.request.system)
+	if c.request.system == nil {
+		c.request.system = c.parser.kept.room(1)
+	}
 	blocks, f := c.content(c.request.system, content, partsOfSystem)
 	if f != nil {
 		return f.in("content")
@@ -138,6 +141,9 @@ func (c *conversation) system(content jsontext.Value) *fault {
 
 func (c *conversation) user(content jsontext.Value) *fault {
 	t := c.turn(false)
+	if t.blocks == nil {
+		t.blocks = c.parser.kept.room(1)
+	}
 	before := len(t.blocks)
 	var f *fault
 	if t.blocks, f = c.content(t.blocks, content, partsOfUser); f != nil {
@@ -152,7 +158,8 @@ func (c *conversation) user(content jsontext.Value) *fault {
 // assistant adds text and calls; a message with neither is left out and parts
 // no turns (decision 11).
 func (c *conversation) assistant(m *[messageMembers]jsontext.Value) *fault {
-	blocks, f := c.content(nil, m[messageContent], partsOfAssistant)
+	// A call, or a text and a call.
+	blocks, f := c.content(c.parser.kept.room(2), m[messageContent], partsOfAssistant)
 	if f != nil {
 		return f.in("content")
 	}

@@ -109,6 +109,9 @@ type Parser struct {
 	doc  jsontext.Doc
 	args jsontext.Doc // the arguments of one call
 	out  []byte       // where small pieces are joined
+	kept kept
+
+	fields [fieldCount]jsontext.Value // of the body, while it is parsed
 }
 
 // Parse reads and checks a Chat Completions body with a Parser of its own. The
@@ -123,27 +126,48 @@ func (p *Parser) Parse(body []byte) (*Request, *Error) {
 	if f := p.scan(body); f != nil {
 		return nil, f.in("request body").refused()
 	}
-	var fields [fieldCount]jsontext.Value
+	fields := &p.fields
+	*fields = [fieldCount]jsontext.Value{}
 	if f := members(p.doc.Root(), fieldNames[:], fields[:]); f != nil {
 		return nil, f.refused()
 	}
-	r := &Request{parser: p}
-	r.glance(&fields)
-	for _, read := range [...]func(*[fieldCount]jsontext.Value) *fault{
-		checkModel, refuseFields, r.readOutput, r.readStreaming, r.readSampling, r.readLimits, r.readCacheKey,
-	} {
-		if f := read(&fields); f != nil {
-			return r, f.refused()
-		}
+	r := &Request{parser: p, turns: p.kept.begin()}
+	r.glance(fields)
+	if f := r.readSmall(fields); f != nil {
+		return r, f.refused()
 	}
 	conversation := conversation{parser: p, request: r, valuesLeft: bodyValuesMax - p.doc.Values()}
 	if f := conversation.read(fields[fieldMessages]); f != nil {
 		return r, f.in("messages").refused()
 	}
-	if f := r.readTools(&fields); f != nil {
+	if f := r.readTools(fields); f != nil {
 		return r, f.refused()
 	}
 	return r, nil
+}
+
+// readSmall reads all fields but messages and tools, in order.
+func (r *Request) readSmall(fields *[fieldCount]jsontext.Value) *fault {
+	f := checkModel(fields)
+	if f == nil {
+		f = refuseFields(fields)
+	}
+	if f == nil {
+		f = r.readOutput(fields)
+	}
+	if f == nil {
+		f = r.readStreaming(fields)
+	}
+	if f == nil {
+		f = r.readSampling(fields)
+	}
+	if f == nil {
+		f = r.readLimits(fields)
+	}
+	if f == nil {
+		f = r.readCacheKey(fields)
+	}
+	return f
 }
 
 // glance reads what the record of a refused request names, if it is readable.

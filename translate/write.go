@@ -51,6 +51,18 @@ func (w *writer) span(b []byte) {
 	w.buf = append(w.buf, b...)
 }
 
+// quoted writes a short text of ours as a JSON string.
+func (w *writer) quoted(s string) {
+	if room := cap(w.buf) - len(w.buf); len(s) > room/longestEscape-2 {
+		w.span(jsontext.AppendQuoted(nil, s))
+		return
+	}
+	w.buf = jsontext.AppendQuoted(w.buf, s)
+}
+
+// longestEscape is how many bytes a byte of a text can become in a JSON string.
+const longestEscape = 6
+
 func (w *writer) flush() {
 	if len(w.buf) > 0 {
 		w.emit(w.buf)
@@ -61,7 +73,7 @@ func (w *writer) flush() {
 // fields writes what is neither tools, system nor messages.
 func (w *writer) fields(p *Plan) {
 	w.text(`{"model":`)
-	w.span(jsontext.AppendQuoted(nil, p.model))
+	w.quoted(p.model)
 	w.text(`,"max_tokens":`)
 	w.span(p.maxTokens)
 	if p.Reply.Stream {
