@@ -12,19 +12,20 @@ import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 )
 
-// What one VM has: the memory that the host writes into, the ids it has made,
-// the streams that have not ended, what it holds of images, and the metrics it
-// has defined. A VM has several plugins where several filters use the module, and
-// for a while after a change of configuration.
+// What one VM has: the memory that the host writes into, the contexts that it
+// has made, what is held of images, and the metrics that have been defined. A VM
+// has several plugins where several filters use the module, and for a while after
+// a change of configuration.
 var (
-	memory    arena
-	contexts  = newContextTable(proxywasm.LogWarn)
-	exchanges = map[uint32]*exchange{}
-	images    imageMemory
-	metrics   = map[string]uint32{}
+	memory   arena
+	contexts = newContextTable(proxywasm.LogWarn)
+	images   imageMemory
+	metrics  = map[string]uint32{}
 )
 
-// vmContext makes the contexts of plugins.
+// vmContext makes the contexts of plugins. Those of streams are not the SDK's:
+// its callbacks look each up in several tables, some of them more than once, and
+// a stream has a handful of callbacks that must cost next to nothing.
 type vmContext struct{ types.DefaultVMContext }
 
 func (vmContext) OnVMStart(int) types.OnVMStartStatus { return types.OnVMStartStatusOK }
@@ -33,11 +34,10 @@ func (vmContext) NewPluginContext(id uint32) types.PluginContext {
 	return &pluginContext{id: id}
 }
 
-// pluginContext makes the contexts of streams.
+// pluginContext starts a plugin.
 type pluginContext struct {
 	types.DefaultPluginContext
-	id     uint32
-	plugin *plugin
+	id uint32
 }
 
 func (c *pluginContext) OnPluginStart(size int) types.OnPluginStartStatus {
@@ -49,74 +49,19 @@ func (c *pluginContext) OnPluginStart(size int) types.OnPluginStartStatus {
 			return types.OnPluginStartStatusFailed
 		}
 	}
-	c.plugin = startPlugin(bridge{plugin: c.id}, configuration)
-	if c.plugin != nil {
-		c.plugin.images = &images
+	p := startPlugin(bridge{plugin: c.id}, configuration)
+	if p != nil {
+		p.images = &images
 	}
-	return types.OnPluginStartStatus(c.plugin != nil)
-}
-
-func (c *pluginContext) NewHttpContext(id uint32) types.HttpContext {
-	x := c.plugin.newExchange(bridge{plugin: c.id, stream: id}, id)
-	exchanges[id] = x
-	return &streamContext{x}
-}
-
-// streamContext carries the SDK's phases to an exchange.
-type streamContext struct{ exchange *exchange }
-
-func (c *streamContext) OnHttpRequestHeaders(_ int, end bool) types.Action {
-	return types.Action(c.exchange.RequestHeaders(end))
-}
-
-func (c *streamContext) OnHttpRequestBody(size int, end bool) types.Action {
-	return types.Action(c.exchange.RequestBody(size, end))
-}
-
-func (c *streamContext) OnHttpRequestTrailers(int) types.Action {
-	return types.Action(c.exchange.RequestTrailers())
-}
-
-func (c *streamContext) OnHttpResponseHeaders(_ int, end bool) types.Action {
-	return types.Action(c.exchange.ResponseHeaders(end))
-}
-
-func (c *streamContext) OnHttpResponseBody(size int, end bool) types.Action {
-	return types.Action(c.exchange.ResponseBody(size, end))
-}
-
-func (c *streamContext) OnHttpResponseTrailers(int) types.Action {
-	return types.Action(c.exchange.ResponseTrailers())
-}
-
-func (c *streamContext) OnHttpStreamDone() { endStream(c.exchange.id) }
-
-// endStream tells an exchange, once, that its stream has ended. Not every host
-// says so before it deletes the stream.
-func endStream(id uint32) {
-	if x, ok := exchanges[id]; ok {
-		delete(exchanges, id)
-		x.Done()
-	}
+	contexts.plugins[c.id] = p
+	return types.OnPluginStartStatus(p != nil)
 }
 
 // bridge is the Host of one stream, or of a plugin that starts: stream is 0 then.
 type bridge struct{ plugin, stream uint32 }
 
-// The SDK's functions, by header map and by body.
+// The SDK's functions, by body.
 var (
-	getHeader = [...]func(string) (string, error){
-		proxywasm.GetHttpRequestHeader, proxywasm.GetHttpRequestTrailer,
-		proxywasm.GetHttpResponseHeader, proxywasm.GetHttpResponseTrailer}
-	getHeaders = [...]func() ([][2]string, error){
-		proxywasm.GetHttpRequestHeaders, proxywasm.GetHttpRequestTrailers,
-		proxywasm.GetHttpResponseHeaders, proxywasm.GetHttpResponseTrailers}
-	setHeader = [...]func(string, string) error{
-		proxywasm.ReplaceHttpRequestHeader, proxywasm.ReplaceHttpRequestTrailer,
-		proxywasm.ReplaceHttpResponseHeader, proxywasm.ReplaceHttpResponseTrailer}
-	removeHeader = [...]func(string) error{
-		proxywasm.RemoveHttpRequestHeader, proxywasm.RemoveHttpRequestTrailer,
-		proxywasm.RemoveHttpResponseHeader, proxywasm.RemoveHttpResponseTrailer}
 	getBody     = [...]func(start, size int) ([]byte, error){proxywasm.GetHttpRequestBody, proxywasm.GetHttpResponseBody, proxywasm.GetHttpCallResponseBody}
 	replaceBody = [...]func([]byte) error{proxywasm.ReplaceHttpRequestBody, proxywasm.ReplaceHttpResponseBody}
 	appendBody  = [...]func([]byte) error{proxywasm.AppendHttpRequestBody, proxywasm.AppendHttpResponseBody}
@@ -137,29 +82,28 @@ func (bridge) Log(level Level, text string) {
 
 func (bridge) Now() int64 { return time.Now().UnixNano() }
 
-func (bridge) Header(m Map, name string) string {
-	value, err := getHeader[m](name)
-	if err != nil {
-		return ""
-	}
-	return value
-}
+// calloutHeaders is the ABI's number for the headers of the answer to a callout.
+// Those of a stream's maps are the values of Map.
+const calloutHeaders = 6
 
-func (bridge) Headers(m Map) [][2]string {
-	pairs, err := getHeaders[m]()
-	if err != nil {
+func (bridge) Headers(m Map) [][2]string { return readHeaders(uint32(m)) }
+
+// readHeaders reads a header map, nil when the host has none.
+func readHeaders(m uint32) [][2]string {
+	var data *byte
+	var size int
+	if (sdkHost{}).ProxyGetHeaderMapPairs(m, &data, &size) != statusOK {
 		return nil
 	}
-	return pairs
+	b, _ := memory.takeValue(size)
+	return readPairs(b)
 }
 
-func (bridge) SetHeader(m Map, name, value string) error { return setHeader[m](name, value) }
-
-func (bridge) RemoveHeader(m Map, name string) error {
-	if err := removeHeader[m](name); err != nil && !errors.Is(err, types.ErrorStatusNotFound) {
-		return err
-	}
-	return nil
+func (bridge) SetHeaders(m Map, pairs [][2]string) error {
+	b := appendPairs(memory.takePairs(), pairs)
+	status := (sdkHost{}).ProxySetHeaderMapPairs(uint32(m), unsafe.SliceData(b), len(b))
+	memory.releasePairs(b)
+	return sdkStatusToError(status)
 }
 
 func (bridge) ReadBody(b Body, size int) ([]byte, error) {
@@ -233,7 +177,7 @@ func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done fu
 	contexts.beginCall(b.plugin, call, func(size int) {
 		// The callback is the plugin's. A stream that has ended is no longer there
 		// to be entered, and done will not ask for it.
-		if contexts.kinds[b.stream] == streamKind {
+		if contexts.streams[b.stream] != nil {
 			(sdkHost{}).ProxySetEffectiveContext(b.stream)
 		}
 		done(callResult(size))
@@ -243,10 +187,7 @@ func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done fu
 
 // callResult is the answer to the callout whose callback is running.
 func callResult(size int) CallResult {
-	pairs, err := proxywasm.GetHttpCallResponseHeaders()
-	if err != nil {
-		return CallResult{}
-	}
+	pairs := readHeaders(calloutHeaders)
 	status, err := strconv.Atoi(lookup(pairs, ":status"))
 	if err != nil {
 		return CallResult{}

@@ -1,67 +1,87 @@
 package main
 
-// contextKind tells a plugin's context from a stream's.
-type contextKind int
-
-const (
-	pluginKind contextKind = iota + 1
-	streamKind
-)
-
-// contextTable knows the ids that the host has made and not yet deleted, on
-// others of which the SDK panics, and the callouts that are under way. The SDK's
-// own table of callouts forgets those of a stream that has ended, and of one
-// that is not the callback's own.
+// contextTable knows the contexts that the host has made and not yet deleted,
+// and the callouts that are under way. The SDK panics on ids that it does not
+// know, and its own table of callouts forgets those of a stream that has ended,
+// and of one that is not the callback's own.
 type contextTable struct {
-	kinds map[uint32]contextKind
-	calls map[callID]func(size int)
-	log   func(text string)
+	plugins map[uint32]*plugin // nil until the plugin has started
+	streams map[uint32]*exchange
+	calls   map[callID]func(size int)
+	log     func(text string)
 }
 
 // callID is a callout of a plugin's.
 type callID struct{ plugin, call uint32 }
 
 func newContextTable(log func(text string)) *contextTable {
-	return &contextTable{kinds: map[uint32]contextKind{}, calls: map[callID]func(int){}, log: log}
+	return &contextTable{
+		plugins: map[uint32]*plugin{}, streams: map[uint32]*exchange{}, calls: map[callID]func(int){}, log: log,
+	}
 }
 
-// add takes a new context. parent is 0 for a plugin's, else the plugin's of a stream.
-func (t *contextTable) add(id, parent uint32) bool {
-	if t.kinds[id] != 0 {
+// addPlugin takes a new plugin's context.
+func (t *contextTable) addPlugin(id uint32) bool {
+	if !t.isFree(id) {
+		return false
+	}
+	t.plugins[id] = nil
+	return true
+}
+
+// addStream takes a new stream's context, of a plugin. host is what the stream
+// asks.
+func (t *contextTable) addStream(id, parent uint32, host Host) bool {
+	if !t.isFree(id) || !t.hasPlugin(parent) {
+		return false
+	}
+	t.streams[id] = t.plugins[parent].newExchange(host, id)
+	return true
+}
+
+func (t *contextTable) isFree(id uint32) bool {
+	_, taken := t.plugins[id]
+	if taken || t.streams[id] != nil {
 		t.log("the host created a context twice")
 		return false
 	}
-	if parent == 0 {
-		t.kinds[id] = pluginKind
-		return true
-	}
-	if !t.known(parent, pluginKind) {
-		return false
-	}
-	t.kinds[id] = streamKind
 	return true
 }
 
-func (t *contextTable) known(id uint32, kind contextKind) bool {
-	if t.kinds[id] != kind {
+// hasPlugin tells whether a plugin's context is there.
+func (t *contextTable) hasPlugin(id uint32) bool {
+	_, ok := t.plugins[id]
+	if !ok {
 		t.log("the host called for a context that is not there")
-		return false
 	}
-	return true
+	return ok
 }
 
-func (t *contextTable) remove(id uint32) bool {
-	kind := t.kinds[id]
-	if kind == 0 {
+// stream is the exchange of a stream's context, nil when there is none.
+func (t *contextTable) stream(id uint32) *exchange {
+	x := t.streams[id]
+	if x == nil {
+		t.log("the host called for a context that is not there")
+	}
+	return x
+}
+
+// remove forgets a context, and tells an exchange that its stream has ended: not
+// every host has said so before. wasPlugin tells that it was a plugin's.
+func (t *contextTable) remove(id uint32) (wasPlugin bool) {
+	if x := t.streams[id]; x != nil {
+		delete(t.streams, id)
+		x.Done()
+		return false
+	}
+	if _, ok := t.plugins[id]; !ok {
 		t.log("the host deleted a context that is not there")
 		return false
 	}
-	delete(t.kinds, id)
-	if kind == pluginKind {
-		for call := range t.calls {
-			if call.plugin == id {
-				delete(t.calls, call)
-			}
+	delete(t.plugins, id)
+	for call := range t.calls {
+		if call.plugin == id {
+			delete(t.calls, call)
 		}
 	}
 	return true

@@ -10,12 +10,15 @@ import (
 )
 
 // The SDK's exports are written for another compiler. These are ours in their
-// place: each calls the SDK's own callback, which keeps the table of contexts.
-// Only the answers to callouts go past the SDK: see contextTable.
+// place. Those for the VM and its plugins call the SDK's own callbacks; those for
+// streams and for the answers to callouts go to an exchange at once.
 //
-// Those callbacks panic on an id that they do not know, and a panic takes down
-// every stream of the VM. So ids are checked here first; an unknown one is
-// logged and passed by.
+// The SDK panics on an id that it does not know, and a panic takes down every
+// stream of the VM. So ids are checked here first; an unknown one is logged and
+// passed by.
+//
+// There is no proxy_on_done: nothing is left to be waited for when a stream or a
+// plugin ends, and Envoy need not ask.
 
 //go:linkname sdkOnVMStart github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnVMStart
 func sdkOnVMStart(context uint32, size int) types.OnVMStartStatus
@@ -25,30 +28,6 @@ func sdkOnConfigure(context uint32, size int) types.OnPluginStartStatus
 
 //go:linkname sdkOnContextCreate github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnContextCreate
 func sdkOnContextCreate(context, parent uint32)
-
-//go:linkname sdkOnRequestHeaders github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnRequestHeaders
-func sdkOnRequestHeaders(context uint32, headers int, end bool) types.Action
-
-//go:linkname sdkOnRequestBody github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnRequestBody
-func sdkOnRequestBody(context uint32, size int, end bool) types.Action
-
-//go:linkname sdkOnRequestTrailers github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnRequestTrailers
-func sdkOnRequestTrailers(context uint32, trailers int) types.Action
-
-//go:linkname sdkOnResponseHeaders github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnResponseHeaders
-func sdkOnResponseHeaders(context uint32, headers int, end bool) types.Action
-
-//go:linkname sdkOnResponseBody github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnResponseBody
-func sdkOnResponseBody(context uint32, size int, end bool) types.Action
-
-//go:linkname sdkOnResponseTrailers github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnResponseTrailers
-func sdkOnResponseTrailers(context uint32, trailers int) types.Action
-
-//go:linkname sdkOnLog github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnLog
-func sdkOnLog(context uint32)
-
-//go:linkname sdkOnDone github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnDone
-func sdkOnDone(context uint32) bool
 
 //go:linkname sdkOnDelete github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/internal.proxyOnDelete
 func sdkOnDelete(context uint32)
@@ -73,7 +52,7 @@ func exportVMStart(context, size uint32) bool {
 
 //go:wasmexport proxy_on_configure
 func exportConfigure(context, size uint32) bool {
-	if !contexts.known(context, pluginKind) {
+	if !contexts.hasPlugin(context) {
 		return false
 	}
 	return bool(sdkOnConfigure(context, int(size)))
@@ -81,62 +60,64 @@ func exportConfigure(context, size uint32) bool {
 
 //go:wasmexport proxy_on_context_create
 func exportContextCreate(context, parent uint32) {
-	if contexts.add(context, parent) {
-		sdkOnContextCreate(context, parent)
+	if parent != 0 {
+		contexts.addStream(context, parent, bridge{plugin: parent, stream: context})
+	} else if contexts.addPlugin(context) {
+		sdkOnContextCreate(context, 0)
 	}
 }
 
 //go:wasmexport proxy_on_request_headers
-func exportRequestHeaders(context, headers, end uint32) uint32 {
-	if !contexts.known(context, streamKind) {
-		return uint32(types.ActionContinue)
+func exportRequestHeaders(context, _, end uint32) Action {
+	if x := contexts.stream(context); x != nil {
+		return x.RequestHeaders(end != 0)
 	}
-	return uint32(sdkOnRequestHeaders(context, int(headers), end != 0))
+	return Continue
 }
 
 //go:wasmexport proxy_on_request_body
-func exportRequestBody(context, size, end uint32) uint32 {
-	if !contexts.known(context, streamKind) {
-		return uint32(types.ActionContinue)
+func exportRequestBody(context, size, end uint32) Action {
+	if x := contexts.stream(context); x != nil {
+		return x.RequestBody(int(size), end != 0)
 	}
-	return uint32(sdkOnRequestBody(context, int(size), end != 0))
+	return Continue
 }
 
 //go:wasmexport proxy_on_request_trailers
-func exportRequestTrailers(context, trailers uint32) uint32 {
-	if !contexts.known(context, streamKind) {
-		return uint32(types.ActionContinue)
+func exportRequestTrailers(context, _ uint32) Action {
+	if x := contexts.stream(context); x != nil {
+		return x.RequestTrailers()
 	}
-	return uint32(sdkOnRequestTrailers(context, int(trailers)))
+	return Continue
 }
 
 //go:wasmexport proxy_on_response_headers
-func exportResponseHeaders(context, headers, end uint32) uint32 {
-	if !contexts.known(context, streamKind) {
-		return uint32(types.ActionContinue)
+func exportResponseHeaders(context, _, end uint32) Action {
+	if x := contexts.stream(context); x != nil {
+		return x.ResponseHeaders(end != 0)
 	}
-	return uint32(sdkOnResponseHeaders(context, int(headers), end != 0))
+	return Continue
 }
 
 //go:wasmexport proxy_on_response_body
-func exportResponseBody(context, size, end uint32) uint32 {
-	if !contexts.known(context, streamKind) {
-		return uint32(types.ActionContinue)
+func exportResponseBody(context, size, end uint32) Action {
+	if x := contexts.stream(context); x != nil {
+		return x.ResponseBody(int(size), end != 0)
 	}
-	return uint32(sdkOnResponseBody(context, int(size), end != 0))
+	return Continue
 }
 
 //go:wasmexport proxy_on_response_trailers
-func exportResponseTrailers(context, trailers uint32) uint32 {
-	if !contexts.known(context, streamKind) {
-		return uint32(types.ActionContinue)
+func exportResponseTrailers(context, _ uint32) Action {
+	if x := contexts.stream(context); x != nil {
+		return x.ResponseTrailers()
 	}
-	return uint32(sdkOnResponseTrailers(context, int(trailers)))
+	return Continue
 }
 
 //go:wasmexport proxy_on_http_call_response
 func exportHTTPCallResponse(context, call, _, size, _ uint32) {
-	if !contexts.known(context, pluginKind) {
+	if !contexts.hasPlugin(context) {
 		return
 	}
 	if done, ok := contexts.endCall(context, call); ok {
@@ -144,22 +125,19 @@ func exportHTTPCallResponse(context, call, _, size, _ uint32) {
 	}
 }
 
+// exportLog comes before the host writes its access log, for which the usage of
+// a stream must be there.
+//
 //go:wasmexport proxy_on_log
 func exportLog(context uint32) {
-	if contexts.known(context, streamKind) {
-		sdkOnLog(context)
+	if x := contexts.stream(context); x != nil {
+		x.Done()
 	}
-}
-
-//go:wasmexport proxy_on_done
-func exportDone(context uint32) bool {
-	return sdkOnDone(context)
 }
 
 //go:wasmexport proxy_on_delete
 func exportDelete(context uint32) {
 	if contexts.remove(context) {
-		endStream(context)
 		sdkOnDelete(context)
 	}
 }

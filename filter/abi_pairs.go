@@ -1,22 +1,33 @@
 package main
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
-// wellFormedPairs checks the ABI's form of a header map: a count, two sizes
-// per pair, then each key and value with a zero byte behind it.
-func wellFormedPairs(b []byte) bool {
+// readPairs reads the ABI's form of a header map: a count, two sizes per pair,
+// then each key and value with a zero byte behind it. The strings are b's own
+// bytes, which nobody may change any more. A form that lies about a size is no
+// header map, and neither is an empty one: nil.
+func readPairs(b []byte) [][2]string {
 	if len(b) < 4 {
-		return false
+		return nil
 	}
 	count := uint64(binary.LittleEndian.Uint32(b))
-	need := 4 + 8*count
-	if need > uint64(len(b)) {
-		return false
+	at := 4 + 8*count
+	if count == 0 || at > uint64(len(b)) {
+		return nil
 	}
-	for i := uint64(0); i < 2*count; i++ {
-		need += uint64(binary.LittleEndian.Uint32(b[4+4*i:])) + 1
+	pairs := make([][2]string, count)
+	for i := range 2 * count {
+		size := uint64(binary.LittleEndian.Uint32(b[4+4*i:]))
+		if at+size >= uint64(len(b)) {
+			return nil
+		}
+		pairs[i/2][i%2] = unsafe.String(unsafe.SliceData(b[at:]), size)
+		at += size + 1
 	}
-	return need <= uint64(len(b))
+	return pairs
 }
 
 // appendPairs appends a header map in that form.

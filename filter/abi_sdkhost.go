@@ -75,26 +75,12 @@ func (sdkHost) ProxySendLocalResponse(status uint32, details *byte, detailsSize 
 		pointer(headers), uint32(headersSize), grpcStatus)
 }
 
-func (sdkHost) ProxyGetHeaderMapValue(m uint32, key *byte, keySize int, value **byte, valueSize *int) uint32 {
-	return importGetHeaderMapValue(m, pointer(key), uint32(keySize), unsafe.Pointer(value), unsafe.Pointer(valueSize))
-}
-
-func (sdkHost) ProxyReplaceHeaderMapValue(m uint32, key *byte, keySize int, value *byte, valueSize int) uint32 {
-	return importReplaceHeaderMapValue(m, pointer(key), uint32(keySize), pointer(value), uint32(valueSize))
-}
-
-func (sdkHost) ProxyRemoveHeaderMapValue(m uint32, key *byte, keySize int) uint32 {
-	return importRemoveHeaderMapValue(m, pointer(key), uint32(keySize))
-}
-
-// ProxyGetHeaderMapPairs checks what the host wrote before the SDK reads it: a
-// size that lies would be a panic there.
 func (sdkHost) ProxyGetHeaderMapPairs(m uint32, pairs **byte, pairsSize *int) uint32 {
-	status := importGetHeaderMapPairs(m, unsafe.Pointer(pairs), unsafe.Pointer(pairsSize))
-	if status == statusOK && *pairs != nil && !wellFormedPairs(unsafe.Slice(*pairs, *pairsSize)) {
-		*pairs = nil
-	}
-	return status
+	return importGetHeaderMapPairs(m, unsafe.Pointer(pairs), unsafe.Pointer(pairsSize))
+}
+
+func (sdkHost) ProxySetHeaderMapPairs(m uint32, pairs *byte, pairsSize int) uint32 {
+	return importSetHeaderMapPairs(m, pointer(pairs), uint32(pairsSize))
 }
 
 func (sdkHost) ProxyGetBufferBytes(b uint32, start, length int, data **byte, dataSize *int) uint32 {
@@ -137,11 +123,17 @@ func (sdkHost) ProxyEnqueueSharedQueue(uint32, *byte, int) uint32        { retur
 func (sdkHost) ProxyAddHeaderMapValue(uint32, *byte, int, *byte, int) uint32 {
 	return statusUnimplemented
 }
-func (sdkHost) ProxyCloseStream(uint32) uint32                   { return statusUnimplemented }
-func (sdkHost) ProxySetHeaderMapPairs(uint32, *byte, int) uint32 { return statusUnimplemented }
-func (sdkHost) ProxySetTickPeriodMilliseconds(uint32) uint32     { return statusUnimplemented }
-func (sdkHost) ProxyDone() uint32                                { return statusUnimplemented }
-func (sdkHost) ProxyGetMetric(uint32, *uint64) uint32            { return statusUnimplemented }
+func (sdkHost) ProxyCloseStream(uint32) uint32 { return statusUnimplemented }
+func (sdkHost) ProxyGetHeaderMapValue(uint32, *byte, int, **byte, *int) uint32 {
+	return statusUnimplemented
+}
+func (sdkHost) ProxyReplaceHeaderMapValue(uint32, *byte, int, *byte, int) uint32 {
+	return statusUnimplemented
+}
+func (sdkHost) ProxyRemoveHeaderMapValue(uint32, *byte, int) uint32 { return statusUnimplemented }
+func (sdkHost) ProxySetTickPeriodMilliseconds(uint32) uint32        { return statusUnimplemented }
+func (sdkHost) ProxyDone() uint32                                   { return statusUnimplemented }
+func (sdkHost) ProxyGetMetric(uint32, *uint64) uint32               { return statusUnimplemented }
 func (sdkHost) ProxyResolveSharedQueue(*byte, int, *byte, int, *uint32) uint32 {
 	return statusUnimplemented
 }

@@ -105,17 +105,21 @@ func TestArenaWithoutABody(t *testing.T) {
 	}
 }
 
-func TestWellFormedPairs(t *testing.T) {
-	good := appendPairs(nil, [][2]string{{":path", "/"}, {"empty", ""}})
+func TestPairs(t *testing.T) {
+	pairs := [][2]string{{":path", "/"}, {"empty", ""}}
+	good := appendPairs(nil, pairs)
 	if string(good) != "\x02\x00\x00\x00\x05\x00\x00\x00\x01\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00:path\x00/\x00empty\x00\x00" {
 		t.Errorf("pairs %q", good)
 	}
-	if !wellFormedPairs(good) || !wellFormedPairs(appendPairs(nil, nil)) {
-		t.Error("good pairs are refused")
+	if got := readPairs(good); !slices.Equal(got, pairs) {
+		t.Errorf("%q came back", got)
+	}
+	if got := readPairs(appendPairs(nil, nil)); got != nil {
+		t.Errorf("no pairs became %q", got)
 	}
 	for i := range good {
-		if wellFormedPairs(good[:i]) {
-			t.Errorf("%d of %d bytes are taken", i, len(good))
+		if got := readPairs(good[:i]); got != nil {
+			t.Errorf("%d of %d bytes are taken: %q", i, len(good), got)
 		}
 	}
 	for _, lie := range []struct {
@@ -124,9 +128,22 @@ func TestWellFormedPairs(t *testing.T) {
 	}{{0, 3}, {0, 1 << 31}, {0, 1<<32 - 1}, {4, 1000}, {4, 1<<32 - 1}, {16, 2}} {
 		bad := bytes.Clone(good)
 		binary.LittleEndian.PutUint32(bad[lie.at:], lie.value)
-		if wellFormedPairs(bad) {
-			t.Errorf("%d at %d is taken", lie.value, lie.at)
+		if got := readPairs(bad); got != nil {
+			t.Errorf("%d at %d is taken: %q", lie.value, lie.at, got)
 		}
+	}
+}
+
+func TestArenaLendsPairs(t *testing.T) {
+	var a arena
+	b := appendPairs(a.takePairs(), [][2]string{{"name", "value"}})
+	inner := a.takePairs()
+	if cap(inner) != 0 {
+		t.Error("two lists share memory")
+	}
+	a.releasePairs(b)
+	if n := testing.AllocsPerRun(10, func() { a.releasePairs(appendPairs(a.takePairs(), [][2]string{{"name", "value"}})) }); n != 0 {
+		t.Errorf("%v allocations for each list", n)
 	}
 }
 
@@ -145,15 +162,22 @@ func TestContextTable(t *testing.T) {
 		log = nil
 	}
 	const absent = "the host called for a context that is not there"
-	step("stream without a plugin", c.add(5, 1), false, absent)
-	step("plugin", c.add(1, 0), true, "")
-	step("plugin again", c.add(1, 0), false, "the host created a context twice")
-	step("stream", c.add(2, 1), true, "")
-	step("stream again", c.add(2, 1), false, "the host created a context twice")
-	step("stream of a stream", c.add(3, 2), false, absent)
-	step("phase of the stream", c.known(2, streamKind), true, "")
-	step("phase of the plugin", c.known(1, streamKind), false, absent)
-	step("phase of nobody", c.known(9, streamKind), false, absent)
+	const twice = "the host created a context twice"
+	h := newFakeHost(t)
+	step("stream without a plugin", c.addStream(5, 1, h), false, absent)
+	step("plugin", c.addPlugin(1), true, "")
+	step("plugin again", c.addPlugin(1), false, twice)
+	c.plugins[1] = startPlugin(h, nil)
+	step("stream", c.addStream(2, 1, h), true, "")
+	step("stream again", c.addStream(2, 1, h), false, twice)
+	step("stream with the plugin's id", c.addStream(1, 1, h), false, twice)
+	step("plugin with the stream's id", c.addPlugin(2), false, twice)
+	step("stream of a stream", c.addStream(3, 2, h), false, absent)
+	step("phase of the stream", c.stream(2) != nil && c.stream(2).plugin == c.plugins[1], true, "")
+	step("phase of the plugin as a stream", c.stream(1) != nil, false, absent)
+	step("phase of nobody", c.stream(9) != nil, false, absent)
+	step("callback of the plugin", c.hasPlugin(1), true, "")
+	step("callback of the stream as a plugin", c.hasPlugin(2), false, absent)
 	got := 0
 	ended := func(plugin, call uint32) bool {
 		done, ok := c.endCall(plugin, call)
@@ -162,19 +186,37 @@ func TestContextTable(t *testing.T) {
 		}
 		return ok
 	}
+	const noCall = "the host answered a callout that is not under way"
 	c.beginCall(1, 4, func(size int) { got += size })
-	step("answer to another callout", ended(1, 5), false, "the host answered a callout that is not under way")
-	step("answer to another plugin", ended(2, 4), false, "the host answered a callout that is not under way")
+	step("answer to another callout", ended(1, 5), false, noCall)
+	step("answer to another plugin", ended(2, 4), false, noCall)
 	step("answer", ended(1, 4), true, "")
-	step("answer again", ended(1, 4), false, "the host answered a callout that is not under way")
+	step("answer again", ended(1, 4), false, noCall)
 	if got != 7 {
 		t.Errorf("the answers had %d bytes", got)
 	}
-	step("stream deleted", c.remove(2), true, "")
+	x := c.stream(2)
+	step("stream deleted", c.remove(2), false, "")
+	if x.request != requestOver {
+		t.Error("the exchange was not told that its stream has ended")
+	}
 	step("stream deleted again", c.remove(2), false, "the host deleted a context that is not there")
 	c.beginCall(1, 6, func(int) {})
 	step("plugin deleted", c.remove(1), true, "")
-	if len(c.calls) != 0 || len(c.kinds) != 0 {
-		t.Errorf("left behind: %v %v", c.calls, c.kinds)
+	if len(c.calls) != 0 || len(c.plugins) != 0 || len(c.streams) != 0 {
+		t.Errorf("left behind: %v %v %v", c.calls, c.plugins, c.streams)
+	}
+}
+
+// TestStreamBeforeItsPluginHasStarted: forwarding would send the client's bytes
+// untranslated.
+func TestStreamBeforeItsPluginHasStarted(t *testing.T) {
+	c := newContextTable(func(text string) { t.Error(text) })
+	h := newFakeHost(t)
+	h.maps[RequestHeaders] = slices.Clone(goodRequest)
+	c.addPlugin(1)
+	c.addStream(2, 1, h)
+	if a := c.stream(2).RequestHeaders(false); a != Pause || len(h.replies) != 1 || h.replies[0].status != 500 {
+		t.Errorf("action %v, replies %v", a, h.replies)
 	}
 }

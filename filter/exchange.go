@@ -24,6 +24,8 @@ type exchange struct {
 	request   requestPhase
 	response  responsePhase
 
+	requestHeaders [][2]string // as they came; nil once the upstream's are in their place
+
 	// What the request leaves behind for the answer.
 	key       string // the client's bearer key; dropped once nothing needs it
 	authority string // sent upstream
@@ -36,17 +38,18 @@ type exchange struct {
 	reply     translate.Reply
 
 	// The answer.
-	status       int  // of the host's or upstream's response
-	answerSize   int  // bytes of the response body so far
-	answerBegan  bool // a part of the response body has come, maybe an empty one
-	local        bool
-	held         bool // response headers are here and have not left
-	outStatus    int  // the status that has left with them
-	stream       *translate.Stream
-	firstToken   bool
-	list         translate.ModelList
-	recorded     bool
-	sentUpstream bool
+	answerHeaders [][2]string // as they came
+	status        int         // of the host's or upstream's response
+	answerSize    int         // bytes of the response body so far
+	answerBegan   bool        // a part of the response body has come, maybe an empty one
+	local         bool
+	held          bool // response headers are here and have not left
+	outStatus     int  // the status that has left with them
+	stream        *translate.Stream
+	firstToken    bool
+	list          translate.ModelList
+	recorded      bool
+	sentUpstream  bool
 }
 
 // requestPhase is where the request stands.
@@ -105,13 +108,14 @@ func (x *exchange) RequestHeaders(end bool) (action Action) {
 		// untranslated.
 		return x.refuse(translate.Internal(), nil)
 	}
-	x.route = findRoute(x.plugin.config.routePrefix, x.host.Header(RequestHeaders, ":path"))
+	pairs := x.host.Headers(RequestHeaders)
+	x.route = findRoute(x.plugin.config.routePrefix, lookup(pairs, ":path"))
 	if x.route.endpoint == foreign {
 		x.request, x.response = requestForeign, responseForeign
 		return Continue
 	}
 	x.began = x.host.Now()
-	pairs := x.host.Headers(RequestHeaders)
+	x.requestHeaders = pairs
 	x.nameRequest(lookup(pairs, "x-request-id"))
 	return x.ownRequest(pairs, end)
 }
@@ -133,7 +137,7 @@ func (x *exchange) ownRequest(pairs [][2]string, end bool) Action {
 	if x.route.endpoint == chatCompletions {
 		return x.chatHeaders(pairs, end)
 	}
-	return x.modelsHeaders(pairs)
+	return x.modelsHeaders()
 }
 
 // RequestBody comes with each piece of the body. size is that of all buffered
@@ -191,16 +195,17 @@ func (x *exchange) ResponseHeaders(end bool) (action Action) {
 		x.endDownloads()
 	}
 	x.held = true
-	pairs := x.host.Headers(ResponseHeaders)
-	x.status, _ = strconv.Atoi(lookup(pairs, ":status"))
-	x.local = x.isLocal()
+	x.answerHeaders = x.host.Headers(ResponseHeaders)
+	x.status, _ = strconv.Atoi(lookup(x.answerHeaders, ":status"))
+	// A 200 behind a request that went up is an answer to translate, whoever made it.
+	x.local = (x.status != 200 || !x.sentUpstream) && x.isLocal()
 	if x.local && x.status >= 300 && x.status < 400 {
 		// A redirect of the operator's own: no answer of the upstream.
 		x.response, x.held = responseForeign, false
 		return Continue
 	}
-	x.nameRequest(lookup(pairs, "request-id"))
-	return x.answerHeaders(pairs, end)
+	x.nameRequest(lookup(x.answerHeaders, "request-id"))
+	return x.beginAnswer(end)
 }
 
 // isLocal tells the host's own replies from the upstream's answers. A host
@@ -339,9 +344,7 @@ func (x *exchange) drop(b Body, size int) Action {
 
 // dropTrailers removes trailers: they speak of the body that was replaced.
 func (x *exchange) dropTrailers(m Map) {
-	for _, p := range x.host.Headers(m) {
-		if err := x.host.RemoveHeader(m, p[0]); err != nil {
-			x.host.Log(Warn, "the host would not remove a trailer: "+err.Error())
-		}
+	if err := x.host.SetHeaders(m, nil); err != nil {
+		x.host.Log(Warn, "the host would not remove trailers: "+err.Error())
 	}
 }

@@ -85,26 +85,18 @@ func (h *fakeHost) Now() int64 {
 	return h.now
 }
 
-func (h *fakeHost) Header(m Map, name string) string { return headerOf(h.maps[m], name) }
-
 func (h *fakeHost) Headers(m Map) [][2]string { return slices.Clone(h.maps[m]) }
 
-func (h *fakeHost) SetHeader(m Map, name, value string) error {
-	if err := h.tell("set", mapNames[m], name); err != nil {
+func (h *fakeHost) SetHeaders(m Map, pairs [][2]string) error {
+	if err := h.tell("headers", mapNames[m]); err != nil {
 		return err
 	}
-	if strings.ContainsAny(value, "\r\n") {
-		h.t.Errorf("header %s with a line break", name)
+	for _, p := range pairs {
+		if strings.ContainsAny(p[1], "\r\n") {
+			h.t.Errorf("header %s with a line break", p[0])
+		}
 	}
-	h.maps[m] = append(without(h.maps[m], name), [2]string{name, value})
-	return nil
-}
-
-func (h *fakeHost) RemoveHeader(m Map, name string) error {
-	if err := h.tell("remove", mapNames[m], name); err != nil {
-		return err
-	}
-	h.maps[m] = without(h.maps[m], name)
+	h.maps[m] = slices.Clone(pairs)
 	return nil
 }
 

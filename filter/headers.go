@@ -144,54 +144,49 @@ func contentLength(pairs [][2]string) int64 {
 	return -1
 }
 
-// edits writes headers and keeps the first failure: a header that the host
-// would not remove must not go up.
-type edits struct {
-	host Host
-	m    Map
-	err  error
-}
-
-func (e *edits) set(name, value string) {
-	if err := e.host.SetHeader(e.m, name, value); err != nil && e.err == nil {
-		e.err = err
-	}
-}
-
-func (e *edits) remove(name string) {
-	if err := e.host.RemoveHeader(e.m, name); err != nil && e.err == nil {
-		e.err = err
-	}
-}
-
-// rewriteRequest turns the client's headers into the upstream's, for the given
-// path. pairs are the headers as they came.
-func (x *exchange) rewriteRequest(pairs [][2]string, path string) error {
+// setUpstreamHeaders puts the upstream's headers in the place of the client's:
+// the filter's own, more, and those of the client's that pass.
+func (x *exchange) setUpstreamHeaders(path string, more ...[2]string) error {
 	c := &x.plugin.config
-	e := edits{host: x.host, m: RequestHeaders}
-	for _, p := range pairs {
-		if name := lower(p[0]); dropsUpstream(name) {
-			e.remove(name)
-		}
-	}
-	e.set(":path", path)
-	x.authority = lookup(pairs, ":authority")
+	x.authority = lookup(x.requestHeaders, ":authority")
 	if c.authority != "" {
 		x.authority = c.authority
-		e.set(":authority", c.authority)
 	}
-	for _, h := range x.credentialHeaders() {
-		e.set(h[0], h[1])
+	out := append(x.plugin.takePairs(), [2]string{":path", path})
+	if x.authority != "" {
+		out = append(out, [2]string{":authority", x.authority})
 	}
-	e.set("anthropic-version", c.version)
-	e.set("accept-encoding", "identity")
-	if x.route.endpoint == chatCompletions {
-		e.set("content-type", jsonType)
-		if !c.holdHeaders && x.session != "" {
-			e.set(sessionHeader, x.session)
+	out = append(out, x.credentialHeaders()...)
+	out = append(out, [2]string{"anthropic-version", c.version}, [2]string{"accept-encoding", "identity"})
+	out = append(out, more...)
+	out = appendOthers(out, x.requestHeaders, dropsUpstream)
+	err := x.host.SetHeaders(RequestHeaders, out)
+	x.plugin.givePairs(out)
+	return err
+}
+
+// setClientHeaders puts the client's headers in the place of the upstream's:
+// the filter's own, more, and those of the upstream's that pass.
+func (x *exchange) setClientHeaders(status int, more ...[2]string) error {
+	out := append(x.plugin.takePairs(), [2]string{":status", strconv.Itoa(status)})
+	out = append(x.appendOwnHeaders(out, x.answerHeaders), more...)
+	out = appendOthers(out, x.answerHeaders, dropsClient)
+	err := x.host.SetHeaders(ResponseHeaders, out)
+	x.plugin.givePairs(out)
+	return err
+}
+
+// appendOthers appends the pairs whose names are not in out yet and that are not
+// to be dropped.
+func appendOthers(out, pairs [][2]string, drops func(name string) bool) [][2]string {
+	own := out
+	for _, p := range pairs {
+		name := lower(p[0])
+		if !slices.ContainsFunc(own, func(o [2]string) bool { return o[0] == name }) && !drops(name) {
+			out = append(out, p)
 		}
 	}
-	return e.err
+	return out
 }
 
 // credentialHeaders are the headers that carry the client's key up.
@@ -205,28 +200,17 @@ func (x *exchange) credentialHeaders() [][2]string {
 	return nil
 }
 
-// rewriteResponse turns the upstream's headers into the client's, all but
-// :status, content-type and content-length, which belong to the body.
-func (x *exchange) rewriteResponse(pairs [][2]string) error {
-	e := edits{host: x.host, m: ResponseHeaders}
-	for _, p := range pairs {
-		if name := lower(p[0]); dropsClient(name) {
-			e.remove(name)
-		}
-	}
-	for _, h := range x.ownHeaders(pairs) {
-		e.set(h[0], h[1])
-	}
-	return e.err
-}
-
-// ownHeaders are the headers that the filter itself puts on every answer.
-func (x *exchange) ownHeaders(pairs [][2]string) [][2]string {
+// appendOwnHeaders appends the headers that the filter puts on every answer.
+// pairs are those of the upstream's answer, if any.
+func (x *exchange) appendOwnHeaders(out, pairs [][2]string) [][2]string {
 	if x.requestID == "" {
 		x.nameRequest("")
 	}
-	own := [][2]string{{"request-id", x.requestID}, {"x-request-id", x.requestID}}
-	return append(own, rateLimits(pairs, x.host.Now()/1_000_000_000)...)
+	out = append(out, [2]string{"request-id", x.requestID}, [2]string{"x-request-id", x.requestID})
+	if slices.ContainsFunc(pairs, isRateLimit) {
+		out = append(out, rateLimits(pairs, x.host.Now()/1_000_000_000)...)
+	}
+	return out
 }
 
 // replyHeaders are the headers of a reply of ours. pairs are those of the
@@ -239,7 +223,7 @@ func (x *exchange) replyHeaders(pairs [][2]string) [][2]string {
 			headers = append(headers, [2]string{name, p[1]})
 		}
 	}
-	return append(headers, x.ownHeaders(pairs)...)
+	return x.appendOwnHeaders(headers, pairs)
 }
 
 // isRequestID tells whether a value may become the id of an answer: it stands

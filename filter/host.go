@@ -1,7 +1,7 @@
 package main
 
 // Action is what a phase tells the host: go on, or hold.
-type Action int
+type Action uint32
 
 const (
 	// Continue lets headers, or the bytes of this callback, go on.
@@ -11,7 +11,7 @@ const (
 	Pause
 )
 
-// Map names one of the host's header maps.
+// Map names one of the host's header maps, by the ABI's numbers.
 type Map int
 
 const (
@@ -62,14 +62,11 @@ type Host interface {
 	// Now is the wall clock, in nanoseconds since 1970.
 	Now() int64
 
-	// Header is a header's first value, "" when there is none.
-	Header(m Map, name string) string
-	// Headers lists all pairs in the host's order.
+	// Headers lists all pairs in the host's order. They stay valid.
 	Headers(m Map) [][2]string
-	// SetHeader replaces all values of a header by one.
-	SetHeader(m Map, name, value string) error
-	// RemoveHeader removes all values of a header; one that is not there is no error.
-	RemoveHeader(m Map, name string) error
+	// SetHeaders puts pairs in the place of the whole map. Every call to the host
+	// costs as much as a few hundred instructions, so there are no smaller edits.
+	SetHeaders(m Map, pairs [][2]string) error
 
 	// ReadBody copies the first size bytes of a buffer into the guest, 64 zero
 	// bytes behind them. The result is valid until ReleaseBody, which every

@@ -7,7 +7,7 @@ import (
 )
 
 // modelsHeaders sends the request for the model list, or for one model, up.
-func (x *exchange) modelsHeaders(pairs [][2]string) Action {
+func (x *exchange) modelsHeaders() Action {
 	path := x.pagePath("")
 	if x.route.endpoint == oneModel {
 		name := x.route.model
@@ -22,14 +22,10 @@ func (x *exchange) modelsHeaders(pairs [][2]string) Action {
 		path = x.plugin.config.modelsPath + "/" + encodePath(model.Upstream)
 	}
 	x.reply.GatewayKey = x.plugin.config.credentials == gatewayKey
-	if err := x.rewriteRequest(pairs, path); err != nil {
+	if err := x.setUpstreamHeaders(path, [2]string{timeoutHeader, strconv.Itoa(wholeAnswerTimeoutMs)}); err != nil {
 		return x.breakDown("request headers", err)
 	}
-	e := edits{host: x.host, m: RequestHeaders}
-	e.set(timeoutHeader, strconv.Itoa(wholeAnswerTimeoutMs))
-	if e.err != nil {
-		return x.breakDown("request headers", e.err)
-	}
+	x.requestHeaders = nil
 	x.request, x.sentUpstream = requestBodyless, true
 	return Continue
 }
@@ -55,7 +51,7 @@ func (x *exchange) finishModel(body []byte) Action {
 	if e != nil {
 		return x.finishFault(e)
 	}
-	return x.finish(200, out)
+	return x.finish(200, out, translate.Record{})
 }
 
 // addPage adds one page of the list, and either asks for the next one or
@@ -68,7 +64,7 @@ func (x *exchange) addPage(body []byte) Action {
 	if after == "" {
 		out := x.list.Append(x.plugin.takeScratch(), x.plugin.models)
 		defer func() { x.plugin.giveScratch(out) }()
-		return x.finish(200, out)
+		return x.finish(200, out, translate.Record{})
 	}
 	return x.fetchPage(after)
 }

@@ -14,6 +14,7 @@ type plugin struct {
 	images  *imageMemory // of the VM, shared with its other plugins
 	parser  translate.Parser
 	scratch []byte
+	pairs   [][2]string
 }
 
 // startPlugin reads the configuration. It returns nil when the plugin must not
@@ -63,4 +64,18 @@ func (p *plugin) giveScratch(b []byte) {
 	if cap(b) <= scratchKeepBytesMax {
 		p.scratch = b
 	}
+}
+
+// takePairs lends the list in which headers are put together, empty, as
+// takeScratch does. The host's bound on headers bounds it.
+func (p *plugin) takePairs() [][2]string {
+	list := p.pairs[:0]
+	p.pairs = nil
+	return list
+}
+
+// givePairs takes the list back. Nothing of a stream stays in it.
+func (p *plugin) givePairs(list [][2]string) {
+	clear(list)
+	p.pairs = list
 }

@@ -15,10 +15,10 @@ import (
 func rateLimits(pairs [][2]string, now int64) [][2]string {
 	var out [][2]string
 	for _, p := range pairs {
-		rest, ok := strings.CutPrefix(lower(p[0]), "anthropic-ratelimit-")
-		if !ok {
+		if !isRateLimit(p) {
 			continue
 		}
+		rest := lower(p[0])[len(rateLimitPrefix):]
 		what, kind, ok := strings.Cut(rest, "-")
 		if !ok || what != "requests" && what != "tokens" {
 			continue
@@ -42,6 +42,10 @@ func rateLimits(pairs [][2]string, now int64) [][2]string {
 	}
 	return out
 }
+
+const rateLimitPrefix = "anthropic-ratelimit-"
+
+func isRateLimit(p [2]string) bool { return strings.HasPrefix(lower(p[0]), rateLimitPrefix) }
 
 // timeLeft writes a number of seconds as OpenAI does: 1s, 6m0s, 26h0m1s.
 func timeLeft(seconds int64) string {

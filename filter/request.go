@@ -9,8 +9,8 @@ import (
 	"ezat.io/chat-completions/translate"
 )
 
-// chatHeaders checks the headers of a chat request and rewrites them. They are
-// held until the body is translated, where the host can do that.
+// chatHeaders checks the headers of a chat request. They are held until the body
+// is translated, and rewritten then; where the host cannot hold them, at once.
 func (x *exchange) chatHeaders(pairs [][2]string, end bool) Action {
 	c := &x.plugin.config
 	size := contentLength(pairs)
@@ -24,16 +24,26 @@ func (x *exchange) chatHeaders(pairs [][2]string, end bool) Action {
 	}
 	x.session = lookup(pairs, sessionHeader)
 	x.cacheOff = lower(lookup(pairs, "x-ezat-cache")) == "off"
-	if err := x.rewriteRequest(pairs, c.messagesPath); err != nil {
-		return x.breakDown("request headers", err)
-	}
-	x.key = ""
 	x.reply.GatewayKey = c.credentials == gatewayKey
 	x.request = requestReading
 	if c.holdHeaders {
 		return Pause
 	}
+	if err := x.setChatHeaders(x.session); err != nil {
+		return x.breakDown("request headers", err)
+	}
 	return Continue
+}
+
+// setChatHeaders puts the upstream's headers in the place of a chat request's.
+func (x *exchange) setChatHeaders(session string, more ...[2]string) error {
+	more = append(more, [2]string{"content-type", jsonType})
+	if session != "" {
+		more = append(more, [2]string{sessionHeader, session})
+	}
+	err := x.setUpstreamHeaders(x.plugin.config.messagesPath, more...)
+	x.requestHeaders, x.key = nil, ""
+	return err
 }
 
 // chatBody buffers the body and translates it when it is whole.
@@ -126,33 +136,30 @@ func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
 }
 
 // sendRequest puts the new body in the place of the old one, piece by piece,
-// and says how long the answer may take. Only held headers can still be told.
+// and the upstream's headers in the place of the client's if they are held.
 // Behind a body with trailers HTTP/1.1 has no place for a length.
 func (x *exchange) sendRequest(plan *translate.Plan, sized bool) error {
-	e := edits{host: x.host, m: RequestHeaders}
+	var err error
 	put, size := x.host.ReplaceBody, 0
 	plan.Write(func(piece []byte) {
-		if e.err == nil && x.request == requestReading {
-			e.err = put(RequestBody, piece)
+		if err == nil && x.request == requestReading {
+			err = put(RequestBody, piece)
 			put = x.host.AppendBody
 			size += len(piece)
 		}
 	})
-	if !x.plugin.config.holdHeaders || e.err != nil || x.request != requestReading {
-		return e.err
+	if !x.plugin.config.holdHeaders || err != nil || x.request != requestReading {
+		return err
 	}
 	timeout := wholeAnswerTimeoutMs
 	if plan.Reply.Stream {
 		timeout = 0
 	}
-	e.set(timeoutHeader, strconv.Itoa(timeout))
-	if plan.Session != "" {
-		e.set(sessionHeader, plan.Session)
-	}
+	more := append(make([][2]string, 0, 4), [2]string{timeoutHeader, strconv.Itoa(timeout)})
 	if sized {
-		e.set("content-length", strconv.Itoa(size))
+		more = append(more, [2]string{"content-length", strconv.Itoa(size)})
 	}
-	return e.err
+	return x.setChatHeaders(plan.Session, more...)
 }
 
 // breakDown answers 500 for a host that refuses what the translation needs.

@@ -6,19 +6,16 @@ import (
 	"ezat.io/chat-completions/translate"
 )
 
-// answerHeaders decides what the response is by its headers, rewrites them,
-// and holds them where the host can do that: then the body can still change
-// the status.
-func (x *exchange) answerHeaders(pairs [][2]string, end bool) Action {
-	kind, encoded := x.classify(pairs)
+// beginAnswer decides what the response is by its headers, and holds them where
+// the host can do that: then the body can still change the status. They are
+// rewritten when they leave.
+func (x *exchange) beginAnswer(end bool) Action {
+	kind, encoded := x.classify(x.answerHeaders)
 	if end || encoded && kind != responseError {
-		return x.answerWithout(pairs, encoded)
+		return x.answerWithout(encoded)
 	}
 	if encoded {
 		x.answerSize = -1
-	}
-	if err := x.rewriteResponse(pairs); err != nil {
-		return x.breakDown("response headers", err)
 	}
 	x.response = kind
 	if kind == responseStream {
@@ -46,7 +43,7 @@ func (x *exchange) classify(pairs [][2]string) (kind responsePhase, encoded bool
 
 // answerWithout replies in the place of a response whose body is not there, or
 // is of no use: nothing can be put into a response without a body.
-func (x *exchange) answerWithout(pairs [][2]string, encoded bool) Action {
+func (x *exchange) answerWithout(encoded bool) Action {
 	e := translate.BadUpstream()
 	if x.status != 200 {
 		e = x.upstreamError(nil)
@@ -54,8 +51,8 @@ func (x *exchange) answerWithout(pairs [][2]string, encoded bool) Action {
 	if encoded && x.status == 200 {
 		x.host.Log(Warn, "the upstream sent an encoded body though identity was asked for")
 	}
-	x.recordFault(e)
-	x.sendReply(e, x.replyHeaders(pairs))
+	x.record(x.faultRecord(e))
+	x.sendReply(e, x.replyHeaders(x.answerHeaders))
 	return Pause
 }
 
@@ -65,22 +62,17 @@ func (x *exchange) holdAnswer() Action {
 	if x.plugin.config.holdHeaders {
 		return Pause
 	}
-	e := edits{host: x.host, m: ResponseHeaders}
 	x.outStatus = 200
 	if x.response == responseError {
 		x.outStatus = x.upstreamError(nil).Status
-		e.set(":status", strconv.Itoa(x.outStatus))
 	}
+	contentType := jsonType
 	if x.response == responseWhole && x.reply.Stream {
-		// Only an error event can follow: see wholeBody.
-		e.set("content-type", streamType)
-	} else {
-		e.set("content-type", jsonType)
+		contentType = streamType // only an error event can follow: see finishFault
 	}
-	if e.err != nil {
-		return x.breakDown("response headers", e.err)
+	if err := x.letHeadersGo(x.outStatus, [2]string{"content-type", contentType}); err != nil {
+		return x.breakDown("response headers", err)
 	}
-	x.held = false
 	return Continue
 }
 
@@ -128,8 +120,7 @@ func (x *exchange) finishChat(body []byte) Action {
 		return x.finishFault(e)
 	}
 	record.Status = 200
-	x.record(record)
-	return x.finish(200, out)
+	return x.finish(200, out, record)
 }
 
 // answer is what the core may not find out itself.
@@ -159,33 +150,41 @@ func (x *exchange) finishError(body []byte) Action {
 // finishFault answers with an error in the place of the upstream's body. Where
 // trailers came and no body, there is no place: a reply of ours must do.
 func (x *exchange) finishFault(e *translate.Error) Action {
-	x.recordFault(e)
 	if x.held && !x.answerBegan {
-		x.sendReply(e, x.replyHeaders(x.host.Headers(ResponseHeaders)))
+		x.record(x.faultRecord(e))
+		x.sendReply(e, x.replyHeaders(x.answerHeaders))
 		return Pause
 	}
 	if !x.held && x.response == responseWhole && x.reply.Stream {
-		return x.finish(e.Status, translate.AppendEvent(nil, e))
+		return x.finish(e.Status, translate.AppendEvent(nil, e), x.faultRecord(e))
 	}
-	return x.finish(e.Status, envelope(e))
+	return x.finish(e.Status, envelope(e), x.faultRecord(e))
 }
 
-// finish puts the client's whole body in the place of the upstream's. What may
-// still come of that is dropped.
-func (x *exchange) finish(status int, body []byte) Action {
-	e := edits{host: x.host, m: ResponseHeaders}
+// finish puts the client's whole body in the place of the upstream's, and records
+// the exchange. What may still come of the upstream's is dropped.
+func (x *exchange) finish(status int, body []byte, record translate.Record) Action {
 	if x.held {
-		e.set(":status", strconv.Itoa(status))
-		e.set("content-type", jsonType)
 		// The upstream may go on talking; the length ends the answer here.
-		e.set("content-length", strconv.Itoa(len(body)))
+		err := x.setClientHeaders(status, [2]string{"content-type", jsonType}, [2]string{"content-length", strconv.Itoa(len(body))})
+		if err != nil {
+			return x.breakDown("response headers", err)
+		}
 	}
-	if e.err == nil {
-		e.err = x.host.ReplaceBody(ResponseBody, body)
-	}
-	if e.err != nil {
-		return x.breakDown("response", e.err)
+	x.record(record)
+	if err := x.host.ReplaceBody(ResponseBody, body); err != nil {
+		return x.breakDown("response body", err)
 	}
 	x.response, x.held = responseOver, false
 	return Continue
+}
+
+// letHeadersGo puts the client's headers in the place of the upstream's, which
+// leave with the end of the callback.
+func (x *exchange) letHeadersGo(status int, more ...[2]string) error {
+	if err := x.setClientHeaders(status, more...); err != nil {
+		return err
+	}
+	x.held = false
+	return nil
 }

@@ -6,17 +6,22 @@ import "ezat.io/chat-completions/translate"
 // event, so that an error which comes first can still be a status (decision 37).
 func (x *exchange) streamHeaders() Action {
 	hold := x.plugin.config.holdHeaders
-	e := edits{host: x.host, m: ResponseHeaders}
-	e.set("content-type", streamType)
-	if e.err != nil {
-		return x.breakDown("response headers", e.err)
-	}
 	x.stream = translate.NewStream(x.reply, x.answer(), hold)
 	if hold {
 		return Pause
 	}
-	x.held = false
+	if err := x.letStreamGo(); err != nil {
+		return x.breakDown("response headers", err)
+	}
 	return Continue
+}
+
+// letStreamGo lets the headers of a stream go, if they are still here.
+func (x *exchange) letStreamGo() error {
+	if !x.held {
+		return nil
+	}
+	return x.letHeadersGo(200, [2]string{"content-type", streamType})
 }
 
 // streamBody translates the next bytes and lets the result go at once.
@@ -42,7 +47,9 @@ func (x *exchange) streamBody(size int, end bool) Action {
 	if x.held && !end && !x.stream.Began() {
 		return Pause
 	}
-	x.held = false
+	if err := x.letStreamGo(); err != nil {
+		return x.breakDown("response headers", err)
+	}
 	return Continue
 }
 
@@ -54,7 +61,9 @@ func (x *exchange) streamTrailers() Action {
 	if e := x.stream.Early(); e != nil {
 		return x.finishFault(e)
 	}
-	x.held = false
+	if err := x.letStreamGo(); err != nil {
+		return x.breakDown("response headers", err)
+	}
 	if len(out) > 0 {
 		if err := x.host.AppendBody(ResponseBody, out); err != nil {
 			x.host.Log(Warn, "the end of a broken stream could not be added before its trailers: "+err.Error())

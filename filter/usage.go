@@ -37,10 +37,10 @@ func (x *exchange) record(r translate.Record) {
 	}
 }
 
-// recordFault records an answer that is an error of the upstream's, or of the
-// host in its place. What the host refuses before anything has gone up counts
-// as refused.
-func (x *exchange) recordFault(e *translate.Error) {
+// faultRecord is the record of an answer that is an error of the upstream's, or
+// of the host in its place. What the host refuses before anything has gone up
+// counts as refused.
+func (x *exchange) faultRecord(e *translate.Error) translate.Record {
 	outcome := translate.OutcomeUpstreamError
 	if !x.sentUpstream && x.local {
 		outcome = translate.OutcomeRefused
@@ -49,7 +49,7 @@ func (x *exchange) recordFault(e *translate.Error) {
 	if !x.held {
 		status = x.outStatus
 	}
-	x.record(translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: status, Outcome: outcome})
+	return translate.Record{Model: x.reply.Model, Stream: x.reply.Stream, Status: status, Outcome: outcome}
 }
 
 // recordStream records a stream that has ended, well or not.
