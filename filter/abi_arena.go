@@ -10,7 +10,6 @@ type arena struct {
 	body    []byte // the buffer; nil while it is lent
 	forBody bool   // the next allocation is for a body
 	last    []byte // the latest allocation
-	pairs   []byte // where header maps are written for the host
 }
 
 const (
@@ -82,13 +81,3 @@ func (a *arena) release(body []byte) {
 		a.body = body[:0]
 	}
 }
-
-// takePairs lends the memory for a header map on its way to the host, empty.
-func (a *arena) takePairs() []byte {
-	b := a.pairs[:0]
-	a.pairs = nil
-	return b
-}
-
-// releasePairs takes it back. What the host allows for headers bounds it.
-func (a *arena) releasePairs(b []byte) { a.pairs = b }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"time"
 	"unsafe"
@@ -13,14 +14,13 @@ import (
 )
 
 // What one VM has: the memory that the host writes into, the contexts that it
-// has made, what is held of images, and the metrics that have been defined. A VM
-// has several plugins where several filters use the module, and for a while after
-// a change of configuration.
+// has made, what is held of images; and the metrics (metrics.go). A VM has several
+// plugins where several filters use the module, and for a while after a change of
+// configuration.
 var (
 	memory   arena
 	contexts = newContextTable(proxywasm.LogWarn)
 	images   imageMemory
-	metrics  = map[string]uint32{}
 )
 
 // vmContext makes the contexts of plugins. Those of streams are not the SDK's:
@@ -60,12 +60,19 @@ func (c *pluginContext) OnPluginStart(size int) types.OnPluginStartStatus {
 // bridge is the Host of one stream, or of a plugin that starts: stream is 0 then.
 type bridge struct{ plugin, stream uint32 }
 
-// The SDK's functions, by body.
+// The streams' part of the bridge goes past the SDK's functions, which make a
+// copy or a few pieces of garbage in each call: nothing, for a plugin that edits
+// headers, but much of what a small request costs here.
+
+// hostData and hostSize are where the host says what it has written. Variables
+// of a call's own would be made on the heap.
 var (
-	getBody     = [...]func(start, size int) ([]byte, error){proxywasm.GetHttpRequestBody, proxywasm.GetHttpResponseBody, proxywasm.GetHttpCallResponseBody}
-	replaceBody = [...]func([]byte) error{proxywasm.ReplaceHttpRequestBody, proxywasm.ReplaceHttpResponseBody}
-	appendBody  = [...]func([]byte) error{proxywasm.AppendHttpRequestBody, proxywasm.AppendHttpResponseBody}
+	hostData unsafe.Pointer
+	hostSize int
 )
+
+// bodies are the ABI's numbers by Body.
+var bodies = [...]uint32{RequestBody: 0, ResponseBody: 1, CalloutBody: 4}
 
 func (bridge) Log(level Level, text string) {
 	switch level {
@@ -90,19 +97,24 @@ func (bridge) Headers(m Map) [][2]string { return readHeaders(uint32(m)) }
 
 // readHeaders reads a header map, nil when the host has none.
 func readHeaders(m uint32) [][2]string {
-	var data *byte
-	var size int
-	if (sdkHost{}).ProxyGetHeaderMapPairs(m, &data, &size) != statusOK {
+	hostData, hostSize = nil, 0
+	if importGetHeaderMapPairs(m, unsafe.Pointer(&hostData), unsafe.Pointer(&hostSize)) != statusOK {
 		return nil
 	}
-	b, _ := memory.takeValue(size)
+	b, _ := memory.takeValue(hostSize)
 	return readPairs(b)
 }
 
-func (bridge) SetHeaders(m Map, pairs [][2]string) error {
-	b := appendPairs(memory.takePairs(), pairs)
-	status := (sdkHost{}).ProxySetHeaderMapPairs(uint32(m), unsafe.SliceData(b), len(b))
-	memory.releasePairs(b)
+func (bridge) SetHeader(m Map, name, value string) error {
+	return sdkStatusToError(importReplaceHeaderMapValue(uint32(m), unsafe.Pointer(unsafe.StringData(name)), uint32(len(name)),
+		unsafe.Pointer(unsafe.StringData(value)), uint32(len(value))))
+}
+
+func (bridge) RemoveHeader(m Map, name string) error {
+	status := importRemoveHeaderMapValue(uint32(m), unsafe.Pointer(unsafe.StringData(name)), uint32(len(name)))
+	if status == statusNotFound {
+		return nil
+	}
 	return sdkStatusToError(status)
 }
 
@@ -111,38 +123,44 @@ func (bridge) ReadBody(b Body, size int) ([]byte, error) {
 		return nil, nil
 	}
 	memory.expectBody()
-	data, err := getBody[b](0, size)
-	body, ok := memory.takeBody(len(data))
-	if err == nil && (!ok || len(data) != size) {
-		err = shortBody(len(data), size)
+	got, err := copyBody(b, size)
+	body, ok := memory.takeBody(got)
+	return body, wholeBody(ok, got, size, err)
+}
+
+// copyBody lets the host copy the first size bytes of a body to where the arena
+// wants them. got is how many it says that it has copied.
+func copyBody(b Body, size int) (got int, err error) {
+	hostData, hostSize = nil, 0
+	err = sdkStatusToError(importGetBufferBytes(bodies[b], 0, uint32(size), unsafe.Pointer(&hostData), unsafe.Pointer(&hostSize)))
+	hostData = nil
+	return hostSize, err
+}
+
+// wholeBody is the error of a body that did not come, or not as a whole.
+func wholeBody(ok bool, got, want int, err error) error {
+	if err == nil && (!ok || got != want) {
+		return errors.New("the host gave " + strconv.Itoa(got) + " of " + strconv.Itoa(want) + " bytes")
 	}
-	if err != nil {
-		return nil, err
-	}
-	return body, nil
+	return err
 }
 
 func (bridge) ReleaseBody(body []byte) { memory.release(body) }
 
 func (bridge) TakeBody(b Body, size int) ([]byte, error) {
-	data, err := getBody[b](0, size)
-	body, ok := memory.takeValue(len(data))
-	if err == nil && (!ok || len(data) != size) {
-		err = shortBody(len(data), size)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return body, nil
+	got, err := copyBody(b, size)
+	body, ok := memory.takeValue(got)
+	return body, wholeBody(ok, got, size, err)
 }
 
-func shortBody(got, want int) error {
-	return errors.New("the host gave " + strconv.Itoa(got) + " of " + strconv.Itoa(want) + " bytes")
+func (bridge) ReplaceBody(b Body, data []byte) error { return putBody(b, 0, math.MaxInt32, data) }
+
+func (bridge) AppendBody(b Body, data []byte) error { return putBody(b, math.MaxInt32, 0, data) }
+
+// putBody puts data in the place of size bytes of a body, from start on.
+func putBody(b Body, start, size uint32, data []byte) error {
+	return sdkStatusToError(importSetBufferBytes(bodies[b], start, size, unsafe.Pointer(unsafe.SliceData(data)), uint32(len(data))))
 }
-
-func (bridge) ReplaceBody(b Body, data []byte) error { return replaceBody[b](data) }
-
-func (bridge) AppendBody(b Body, data []byte) error { return appendBody[b](data) }
 
 func (bridge) Property(path ...string) (string, bool) {
 	value, err := proxywasm.GetProperty(path)
@@ -150,7 +168,8 @@ func (bridge) Property(path ...string) (string, bool) {
 }
 
 func (bridge) SetProperty(path string, value []byte) error {
-	return proxywasm.SetProperty([]string{path}, value)
+	return sdkStatusToError(importSetProperty(unsafe.Pointer(unsafe.StringData(path)), uint32(len(path)),
+		unsafe.Pointer(unsafe.SliceData(value)), uint32(len(value))))
 }
 
 func (bridge) Reply(status int, headers [][2]string, body []byte) error {
@@ -201,28 +220,26 @@ const (
 	histogram = 2
 )
 
-// metric defines a metric at its first use. The SDK's own functions panic when
+// define defines a metric at its first use. The SDK's own functions panic when
 // the host refuses.
-func (bridge) metric(kind uint32, name string) (id uint32, ok bool) {
-	if id, ok := metrics[name]; ok {
-		return id, true
+func define(kind uint32, m *Metric) bool {
+	if !m.defined {
+		status := (sdkHost{}).ProxyDefineMetric(kind, unsafe.StringData(m.name), len(m.name), &m.id)
+		if m.defined = status == statusOK; !m.defined {
+			proxywasm.LogWarn("the host would not define the metric " + m.name)
+		}
 	}
-	if status := (sdkHost{}).ProxyDefineMetric(kind, unsafe.StringData(name), len(name), &id); status != statusOK {
-		proxywasm.LogWarn("the host would not define the metric " + name)
-		return 0, false
-	}
-	metrics[name] = id
-	return id, true
+	return m.defined
 }
 
-func (b bridge) Count(name string, n int64) {
-	if id, ok := b.metric(counter, name); ok && (sdkHost{}).ProxyIncrementMetric(id, n) != statusOK {
-		proxywasm.LogWarn("the host would not count " + name)
+func (bridge) Count(m *Metric, n int64) {
+	if define(counter, m) && importIncrementMetric(m.id, n) != statusOK {
+		proxywasm.LogWarn("the host would not count " + m.name)
 	}
 }
 
-func (b bridge) Observe(name string, value int64) {
-	if id, ok := b.metric(histogram, name); ok && (sdkHost{}).ProxyRecordMetric(id, uint64(max(value, 0))) != statusOK {
-		proxywasm.LogWarn("the host would not record " + name)
+func (bridge) Observe(m *Metric, value int64) {
+	if define(histogram, m) && importRecordMetric(m.id, uint64(max(value, 0))) != statusOK {
+		proxywasm.LogWarn("the host would not record " + m.name)
 	}
 }

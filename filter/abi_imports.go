@@ -25,8 +25,11 @@ func importSendLocalResponse(status uint32, details unsafe.Pointer, detailsSize 
 //go:wasmimport env proxy_get_header_map_pairs
 func importGetHeaderMapPairs(m uint32, pairs, pairsSize unsafe.Pointer) uint32
 
-//go:wasmimport env proxy_set_header_map_pairs
-func importSetHeaderMapPairs(m uint32, pairs unsafe.Pointer, pairsSize uint32) uint32
+//go:wasmimport env proxy_replace_header_map_value
+func importReplaceHeaderMapValue(m uint32, key unsafe.Pointer, keySize uint32, value unsafe.Pointer, valueSize uint32) uint32
+
+//go:wasmimport env proxy_remove_header_map_value
+func importRemoveHeaderMapValue(m uint32, key unsafe.Pointer, keySize uint32) uint32
 
 //go:wasmimport env proxy_get_buffer_bytes
 func importGetBufferBytes(b, start, length uint32, data, dataSize unsafe.Pointer) uint32

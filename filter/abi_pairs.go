@@ -6,8 +6,8 @@ import (
 )
 
 // readPairs reads the ABI's form of a header map: a count, two sizes per pair,
-// then each key and value with a zero byte behind it. The strings are b's own
-// bytes, which nobody may change any more. A form that lies about a size is no
+// then each key and value with a zero byte behind it. Keys come in lower
+// case. The strings are b's own bytes, which nobody may change any more. A form that lies about a size is no
 // header map, and neither is an empty one: nil.
 func readPairs(b []byte) [][2]string {
 	if len(b) < 4 {
@@ -26,6 +26,9 @@ func readPairs(b []byte) [][2]string {
 		}
 		pairs[i/2][i%2] = unsafe.String(unsafe.SliceData(b[at:]), size)
 		at += size + 1
+	}
+	for i := range pairs {
+		pairs[i][0] = lower(pairs[i][0])
 	}
 	return pairs
 }

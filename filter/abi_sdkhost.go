@@ -48,6 +48,7 @@ func sdkStatusToError(status uint32) error
 // Statuses of the ABI.
 const (
 	statusOK            = 0
+	statusNotFound      = 1
 	statusUnimplemented = 12
 )
 
@@ -79,10 +80,7 @@ func (sdkHost) ProxyGetHeaderMapPairs(m uint32, pairs **byte, pairsSize *int) ui
 	return importGetHeaderMapPairs(m, unsafe.Pointer(pairs), unsafe.Pointer(pairsSize))
 }
 
-func (sdkHost) ProxySetHeaderMapPairs(m uint32, pairs *byte, pairsSize int) uint32 {
-	return importSetHeaderMapPairs(m, pointer(pairs), uint32(pairsSize))
-}
-
+func (sdkHost) ProxySetHeaderMapPairs(uint32, *byte, int) uint32 { return statusUnimplemented }
 func (sdkHost) ProxyGetBufferBytes(b uint32, start, length int, data **byte, dataSize *int) uint32 {
 	return importGetBufferBytes(b, uint32(start), uint32(length), unsafe.Pointer(data), unsafe.Pointer(dataSize))
 }

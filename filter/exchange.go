@@ -344,7 +344,9 @@ func (x *exchange) drop(b Body, size int) Action {
 
 // dropTrailers removes trailers: they speak of the body that was replaced.
 func (x *exchange) dropTrailers(m Map) {
-	if err := x.host.SetHeaders(m, nil); err != nil {
-		x.host.Log(Warn, "the host would not remove trailers: "+err.Error())
+	for _, p := range x.host.Headers(m) {
+		if err := x.host.RemoveHeader(m, p[0]); err != nil {
+			x.host.Log(Warn, "the host would not remove a trailer: "+err.Error())
+		}
 	}
 }

@@ -85,18 +85,30 @@ func (h *fakeHost) Now() int64 {
 	return h.now
 }
 
-func (h *fakeHost) Headers(m Map) [][2]string { return slices.Clone(h.maps[m]) }
+func (h *fakeHost) Headers(m Map) [][2]string {
+	pairs := slices.Clone(h.maps[m])
+	for i := range pairs {
+		pairs[i][0] = lower(pairs[i][0])
+	}
+	return pairs
+}
 
-func (h *fakeHost) SetHeaders(m Map, pairs [][2]string) error {
-	if err := h.tell("headers", mapNames[m]); err != nil {
+func (h *fakeHost) SetHeader(m Map, name, value string) error {
+	if err := h.tell("set", mapNames[m], name); err != nil {
 		return err
 	}
-	for _, p := range pairs {
-		if strings.ContainsAny(p[1], "\r\n") {
-			h.t.Errorf("header %s with a line break", p[0])
-		}
+	if strings.ContainsAny(value, "\r\n") {
+		h.t.Errorf("header %s with a line break", name)
 	}
-	h.maps[m] = slices.Clone(pairs)
+	h.maps[m] = append(without(h.maps[m], name), [2]string{name, value})
+	return nil
+}
+
+func (h *fakeHost) RemoveHeader(m Map, name string) error {
+	if err := h.tell("remove", mapNames[m], name); err != nil {
+		return err
+	}
+	h.maps[m] = without(h.maps[m], name)
 	return nil
 }
 
@@ -216,13 +228,13 @@ func (h *fakeHost) answerCall(call fakeCall, status int, body string, headers ..
 	h.bodies[CalloutBody] = nil
 }
 
-func (h *fakeHost) Count(metric string, n int64) {
-	_ = h.tell("count", metric)
-	h.counts[metric] += n
+func (h *fakeHost) Count(m *Metric, n int64) {
+	_ = h.tell("count", m.name)
+	h.counts[m.name] += n
 }
 
-func (h *fakeHost) Observe(metric string, value int64) {
-	h.observed[metric] = append(h.observed[metric], value)
+func (h *fakeHost) Observe(m *Metric, value int64) {
+	h.observed[m.name] = append(h.observed[m.name], value)
 }
 
 func headerOf(pairs [][2]string, name string) string {
@@ -235,7 +247,7 @@ func headerOf(pairs [][2]string, name string) string {
 }
 
 func without(pairs [][2]string, name string) [][2]string {
-	return slices.DeleteFunc(slices.Clone(pairs), func(p [2]string) bool { return p[0] == name })
+	return slices.DeleteFunc(slices.Clone(pairs), func(p [2]string) bool { return lower(p[0]) == name })
 }
 
 // gateway plays a proxy around one exchange: it buffers while the filter holds,

@@ -194,7 +194,7 @@ func (d *download) take(result CallResult) {
 func (d *download) keep(size int) {
 	x := d.all.exchange
 	if over := d.all.over(d, size); over != nil {
-		x.host.Count(failedDownloads, 1)
+		x.host.Count(imagesFailed, 1)
 		x.refuse(over.fetch.Failed(togetherLarger(translate.ImagesBytesMax)), nil)
 		return
 	}
@@ -216,7 +216,7 @@ func (d *download) keep(size int) {
 	}
 	x.plugin.images.reserve(size - d.reserved)
 	d.reserved = size
-	x.host.Count("ezat.image_downloads.ok", 1)
+	x.host.Count(imagesOK, 1)
 	if d.all.arrived++; d.all.arrived == len(d.all.list) {
 		x.imagesArrived()
 		return
@@ -245,11 +245,9 @@ func (a *downloads) over(d *download, size int) *download {
 // fail refuses the request for this image's sake.
 func (d *download) fail(reason string) {
 	x := d.all.exchange
-	x.host.Count(failedDownloads, 1)
+	x.host.Count(imagesFailed, 1)
 	x.refuse(d.fetch.Failed(reason), nil)
 }
-
-const failedDownloads = "ezat.image_downloads.failed"
 
 // release gives back what a download has of the VM's memory.
 func (d *download) release() {

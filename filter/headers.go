@@ -79,16 +79,15 @@ const (
 
 // lookup is the first value of a header in a list of pairs.
 func lookup(pairs [][2]string, name string) string {
-	for _, p := range pairs {
-		if lower(p[0]) == name {
-			return p[1]
+	for i := range pairs {
+		if pairs[i][0] == name {
+			return pairs[i][1]
 		}
 	}
 	return ""
 }
 
-// lower is strings.ToLower without its tables: names of headers are ASCII, and
-// Envoy's are lower-case already.
+// lower is strings.ToLower without its tables, for ASCII.
 func lower(s string) string {
 	for i := range len(s) {
 		if 'A' <= s[i] && s[i] <= 'Z' {
@@ -134,96 +133,147 @@ func isEventStream(contentType string) bool {
 // More digits than fit are more bytes than any limit.
 func contentLength(pairs [][2]string) int64 {
 	v := lookup(pairs, "content-length")
+	if v == "" {
+		return -1
+	}
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 	switch {
 	case err == nil && n >= 0:
 		return n
-	case v != "" && strings.Trim(v, "0123456789") == "":
+	case strings.Trim(v, "0123456789") == "":
 		return 1<<63 - 1
 	}
 	return -1
 }
 
-// setUpstreamHeaders puts the upstream's headers in the place of the client's:
-// the filter's own, more, and those of the client's that pass.
-func (x *exchange) setUpstreamHeaders(path string, more ...[2]string) error {
+// edits changes a header map into another one, with as few calls as that takes:
+// each costs as much as some thousand instructions. It keeps the first failure: a
+// header that the host would not remove must not go up.
+type edits struct {
+	host Host
+	m    Map
+	old  [][2]string // the map as it came
+	err  error
+
+	own  [ownHeadersMax]string // names that have been set
+	owns int
+}
+
+// ownHeadersMax is the most headers that the filter itself sets on one map.
+const ownHeadersMax = 16
+
+func (e *edits) set(name, value string) {
+	e.own[e.owns] = name
+	e.owns++
+	if e.err == nil && !e.has(name, value) {
+		e.err = e.host.SetHeader(e.m, name, value)
+	}
+}
+
+// has tells whether a header is there already, with this value and no other.
+func (e *edits) has(name, value string) bool {
+	found := false
+	for i := range e.old {
+		if p := &e.old[i]; p[0] == name {
+			if found || p[1] != value {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// remove removes what is to be dropped, but for what has been set.
+func (e *edits) remove(drops func(name string) bool) {
+	for i := range e.old {
+		name := e.old[i][0]
+		if e.err == nil && drops(name) && !slices.Contains(e.own[:e.owns], name) {
+			e.err = e.host.RemoveHeader(e.m, name)
+		}
+	}
+}
+
+// upstreamHeaders begins to turn the client's headers into the upstream's.
+func (x *exchange) upstreamHeaders(path string) edits {
 	c := &x.plugin.config
+	e := edits{host: x.host, m: RequestHeaders, old: x.requestHeaders}
+	e.set(":path", path)
 	x.authority = lookup(x.requestHeaders, ":authority")
 	if c.authority != "" {
 		x.authority = c.authority
+		e.set(":authority", c.authority)
 	}
-	out := append(x.plugin.takePairs(), [2]string{":path", path})
-	if x.authority != "" {
-		out = append(out, [2]string{":authority", x.authority})
+	if name, value := x.credentialHeader(); name != "" {
+		e.set(name, value)
 	}
-	out = append(out, x.credentialHeaders()...)
-	out = append(out, [2]string{"anthropic-version", c.version}, [2]string{"accept-encoding", "identity"})
-	out = append(out, more...)
-	out = appendOthers(out, x.requestHeaders, dropsUpstream)
-	err := x.host.SetHeaders(RequestHeaders, out)
-	x.plugin.givePairs(out)
-	return err
+	e.set("anthropic-version", c.version)
+	e.set("accept-encoding", "identity")
+	return e
 }
 
-// setClientHeaders puts the client's headers in the place of the upstream's:
-// the filter's own, more, and those of the upstream's that pass.
-func (x *exchange) setClientHeaders(status int, more ...[2]string) error {
-	out := append(x.plugin.takePairs(), [2]string{":status", strconv.Itoa(status)})
-	out = append(x.appendOwnHeaders(out, x.answerHeaders), more...)
-	out = appendOthers(out, x.answerHeaders, dropsClient)
-	err := x.host.SetHeaders(ResponseHeaders, out)
-	x.plugin.givePairs(out)
-	return err
-}
-
-// appendOthers appends the pairs whose names are not in out yet and that are not
-// to be dropped.
-func appendOthers(out, pairs [][2]string, drops func(name string) bool) [][2]string {
-	own := out
-	for _, p := range pairs {
-		name := lower(p[0])
-		if !slices.ContainsFunc(own, func(o [2]string) bool { return o[0] == name }) && !drops(name) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// credentialHeaders are the headers that carry the client's key up.
-func (x *exchange) credentialHeaders() [][2]string {
-	switch x.plugin.config.credentials {
-	case clientKey:
-		return [][2]string{{"x-api-key", x.key}}
-	case bearerKey:
-		return [][2]string{{"authorization", "Bearer " + x.key}}
-	}
-	return nil
-}
-
-// appendOwnHeaders appends the headers that the filter puts on every answer.
-// pairs are those of the upstream's answer, if any.
-func (x *exchange) appendOwnHeaders(out, pairs [][2]string) [][2]string {
+// setClientHeaders turns the upstream's headers into the client's. length is that
+// of the body, or below zero where it is not known.
+func (x *exchange) setClientHeaders(status int, contentType string, length int) error {
 	if x.requestID == "" {
 		x.nameRequest("")
 	}
-	out = append(out, [2]string{"request-id", x.requestID}, [2]string{"x-request-id", x.requestID})
-	if slices.ContainsFunc(pairs, isRateLimit) {
-		out = append(out, rateLimits(pairs, x.host.Now()/1_000_000_000)...)
+	e := edits{host: x.host, m: ResponseHeaders, old: x.answerHeaders}
+	e.set(":status", decimal(status))
+	e.set("content-type", contentType)
+	if length >= 0 {
+		e.set("content-length", strconv.Itoa(length))
 	}
-	return out
+	e.set("request-id", x.requestID)
+	e.set("x-request-id", x.requestID)
+	for _, p := range x.rateLimits(x.answerHeaders) {
+		e.set(p[0], p[1])
+	}
+	e.remove(dropsClient)
+	return e.err
+}
+
+// decimal writes a status. The one of every day needs no memory.
+func decimal(status int) string {
+	if status == 200 {
+		return "200"
+	}
+	return strconv.Itoa(status)
+}
+
+// credentialHeader is the header that carries the client's key up, "" for none.
+func (x *exchange) credentialHeader() (name, value string) {
+	switch x.plugin.config.credentials {
+	case clientKey:
+		return "x-api-key", x.key
+	case bearerKey:
+		return "authorization", "Bearer " + x.key
+	}
+	return "", ""
+}
+
+// rateLimits are the upstream's limits in OpenAI's names.
+func (x *exchange) rateLimits(pairs [][2]string) [][2]string {
+	if !slices.ContainsFunc(pairs, isRateLimit) {
+		return nil
+	}
+	return rateLimits(pairs, x.host.Now()/1_000_000_000)
 }
 
 // replyHeaders are the headers of a reply of ours. pairs are those of the
 // upstream's answer that it stands for, if any.
 func (x *exchange) replyHeaders(pairs [][2]string) [][2]string {
+	if x.requestID == "" {
+		x.nameRequest("")
+	}
 	headers := [][2]string{{"content-type", jsonType}}
 	for _, p := range pairs {
-		name := lower(p[0])
-		if hasPrefix(name, "retry-after", "x-should-retry", "anthropic-ratelimit-") {
-			headers = append(headers, [2]string{name, p[1]})
+		if hasPrefix(p[0], "retry-after", "x-should-retry", rateLimitPrefix) {
+			headers = append(headers, p)
 		}
 	}
-	return x.appendOwnHeaders(headers, pairs)
+	headers = append(headers, [2]string{"request-id", x.requestID}, [2]string{"x-request-id", x.requestID})
+	return append(headers, x.rateLimits(pairs)...)
 }
 
 // isRequestID tells whether a value may become the id of an answer: it stands

@@ -62,11 +62,13 @@ type Host interface {
 	// Now is the wall clock, in nanoseconds since 1970.
 	Now() int64
 
-	// Headers lists all pairs in the host's order. They stay valid.
+	// Headers lists all pairs in the host's order, names in lower case. They stay
+	// valid.
 	Headers(m Map) [][2]string
-	// SetHeaders puts pairs in the place of the whole map. Every call to the host
-	// costs as much as a few hundred instructions, so there are no smaller edits.
-	SetHeaders(m Map, pairs [][2]string) error
+	// SetHeader replaces all values of a header by one.
+	SetHeader(m Map, name, value string) error
+	// RemoveHeader removes all values of a header; one that is not there is no error.
+	RemoveHeader(m Map, name string) error
 
 	// ReadBody copies the first size bytes of a buffer into the guest, 64 zero
 	// bytes behind them. The result is valid until ReleaseBody, which every
@@ -104,7 +106,7 @@ type Host interface {
 	Enter() error
 
 	// Count adds one or more to a counter.
-	Count(metric string, n int64)
+	Count(counter *Metric, n int64)
 	// Observe adds a value to a histogram.
-	Observe(metric string, value int64)
+	Observe(histogram *Metric, value int64)
 }

@@ -23,7 +23,7 @@ const (
 
 	// wholeAnswerTimeoutMs is the contract's row 504, "A non-streaming request
 	// took longer than 590 seconds", and decision 45.
-	wholeAnswerTimeoutMs = 590_000
+	wholeAnswerTimeout = "590000" // milliseconds
 
 	// imageTimeoutMs bounds one download with all its redirects, of which there
 	// may be imageRedirectsMax (contract, "Images and PDFs"). The other limits of

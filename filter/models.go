@@ -22,8 +22,10 @@ func (x *exchange) modelsHeaders() Action {
 		path = x.plugin.config.modelsPath + "/" + encodePath(model.Upstream)
 	}
 	x.reply.GatewayKey = x.plugin.config.credentials == gatewayKey
-	if err := x.setUpstreamHeaders(path, [2]string{timeoutHeader, strconv.Itoa(wholeAnswerTimeoutMs)}); err != nil {
-		return x.breakDown("request headers", err)
+	e := x.upstreamHeaders(path)
+	e.set(timeoutHeader, wholeAnswerTimeout)
+	if e.remove(dropsUpstream); e.err != nil {
+		return x.breakDown("request headers", e.err)
 	}
 	x.requestHeaders = nil
 	x.request, x.sentUpstream = requestBodyless, true
@@ -84,7 +86,9 @@ func (x *exchange) fetchPage(after string) Action {
 		{"anthropic-version", c.version},
 		{"accept-encoding", "identity"},
 	}
-	headers = append(headers, x.credentialHeaders()...)
+	if name, value := x.credentialHeader(); name != "" {
+		headers = append(headers, [2]string{name, value})
+	}
 	if err := x.host.Call(cluster, headers, modelPageTimeoutMs, x.pageArrived); err != nil {
 		x.host.Log(Error, "models: the host refused the callout for a further page: "+err.Error())
 		return x.finishFault(translate.BadUpstream())

@@ -14,7 +14,9 @@ type plugin struct {
 	images  *imageMemory // of the VM, shared with its other plugins
 	parser  translate.Parser
 	scratch []byte
-	pairs   [][2]string
+	line    []byte // where a usage line is written
+
+	refusals map[string]*Metric
 }
 
 // startPlugin reads the configuration. It returns nil when the plugin must not
@@ -36,6 +38,8 @@ func startPlugin(host Host, configuration []byte) *plugin {
 		config: c,
 		models: translate.NewModels(c.modelPrefix, c.models),
 		images: &imageMemory{},
+
+		refusals: map[string]*Metric{},
 		parser: translate.Parser{Images: translate.ImagePolicy{
 			HTTP:    c.images.httpCluster != "",
 			HTTPS:   c.images.httpsCluster != "",
@@ -64,18 +68,4 @@ func (p *plugin) giveScratch(b []byte) {
 	if cap(b) <= scratchKeepBytesMax {
 		p.scratch = b
 	}
-}
-
-// takePairs lends the list in which headers are put together, empty, as
-// takeScratch does. The host's bound on headers bounds it.
-func (p *plugin) takePairs() [][2]string {
-	list := p.pairs[:0]
-	p.pairs = nil
-	return list
-}
-
-// givePairs takes the list back. Nothing of a stream stays in it.
-func (p *plugin) givePairs(list [][2]string) {
-	clear(list)
-	p.pairs = list
 }

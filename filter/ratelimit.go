@@ -11,14 +11,14 @@ import (
 // Where the upstream speaks of moments (RFC 3339), OpenAI speaks of the time
 // that is left, written like 6m0s or 1s: whole seconds, rounded up, never
 // below zero; now is in Unix seconds. Its input and output token limits have no name there. A value
-// that cannot be read is left out.
+// that cannot be read is left out, and so is the second one for a name.
 func rateLimits(pairs [][2]string, now int64) [][2]string {
 	var out [][2]string
 	for _, p := range pairs {
 		if !isRateLimit(p) {
 			continue
 		}
-		rest := lower(p[0])[len(rateLimitPrefix):]
+		rest := p[0][len(rateLimitPrefix):]
 		what, kind, ok := strings.Cut(rest, "-")
 		if !ok || what != "requests" && what != "tokens" {
 			continue
@@ -38,14 +38,17 @@ func rateLimits(pairs [][2]string, now int64) [][2]string {
 		default:
 			continue
 		}
-		out = append(out, [2]string{"x-ratelimit-" + kind + "-" + what, value})
+		name := "x-ratelimit-" + kind + "-" + what
+		if lookup(out, name) == "" {
+			out = append(out, [2]string{name, value})
+		}
 	}
 	return out
 }
 
 const rateLimitPrefix = "anthropic-ratelimit-"
 
-func isRateLimit(p [2]string) bool { return strings.HasPrefix(lower(p[0]), rateLimitPrefix) }
+func isRateLimit(p [2]string) bool { return strings.HasPrefix(p[0], rateLimitPrefix) }
 
 // timeLeft writes a number of seconds as OpenAI does: 1s, 6m0s, 26h0m1s.
 func timeLeft(seconds int64) string {

@@ -14,7 +14,7 @@ func TestRateLimits(t *testing.T) {
 		{"anthropic-ratelimit-requests-limit", "50"},
 		{"anthropic-ratelimit-requests-remaining", "0"},
 		{"anthropic-ratelimit-requests-reset", "2026-11-30T12:06:00Z"},
-		{"Anthropic-RateLimit-Tokens-Limit", "80000"},
+		{"anthropic-ratelimit-tokens-limit", "80000"},
 		{"anthropic-ratelimit-tokens-remaining", " 79000 "},
 		{"anthropic-ratelimit-tokens-reset", "2026-11-30T11:00:00Z"},
 		{"anthropic-ratelimit-input-tokens-limit", "1"},
@@ -23,6 +23,7 @@ func TestRateLimits(t *testing.T) {
 		{"anthropic-ratelimit-requests-reset", "soon"},
 		{"anthropic-ratelimit-requests-burst", "1"},
 		{"anthropic-ratelimit-requests", "1"},
+		{"anthropic-ratelimit-requests-limit", "51"},
 	}, now)
 	want := [][2]string{
 		{"x-ratelimit-limit-requests", "50"},

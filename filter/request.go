@@ -29,21 +29,26 @@ func (x *exchange) chatHeaders(pairs [][2]string, end bool) Action {
 	if c.holdHeaders {
 		return Pause
 	}
-	if err := x.setChatHeaders(x.session); err != nil {
+	if err := x.setChatHeaders(x.session, "", ""); err != nil {
 		return x.breakDown("request headers", err)
 	}
 	return Continue
 }
 
-// setChatHeaders puts the upstream's headers in the place of a chat request's.
-func (x *exchange) setChatHeaders(session string, more ...[2]string) error {
-	more = append(more, [2]string{"content-type", jsonType})
-	if session != "" {
-		more = append(more, [2]string{sessionHeader, session})
+// setChatHeaders turns the headers of a chat request into the upstream's. What is
+// not known is "".
+func (x *exchange) setChatHeaders(session, timeout, length string) error {
+	e := x.upstreamHeaders(x.plugin.config.messagesPath)
+	for _, h := range [...][2]string{
+		{"content-type", jsonType}, {sessionHeader, session}, {timeoutHeader, timeout}, {"content-length", length},
+	} {
+		if h[1] != "" {
+			e.set(h[0], h[1])
+		}
 	}
-	err := x.setUpstreamHeaders(x.plugin.config.messagesPath, more...)
+	e.remove(dropsUpstream)
 	x.requestHeaders, x.key = nil, ""
-	return err
+	return e.err
 }
 
 // chatBody buffers the body and translates it when it is whole.
@@ -113,7 +118,7 @@ func (x *exchange) translate(images []translate.Image) (missing []translate.Fetc
 		return nil, Pause
 	}
 	x.request, x.sentUpstream = requestSent, true
-	x.host.Observe("ezat.translate_us", (x.worked+x.host.Now()-began)/1000)
+	x.host.Observe(translateTime, (x.worked+x.host.Now()-began)/1000)
 	return nil, Continue
 }
 
@@ -139,27 +144,40 @@ func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
 // and the upstream's headers in the place of the client's if they are held.
 // Behind a body with trailers HTTP/1.1 has no place for a length.
 func (x *exchange) sendRequest(plan *translate.Plan, sized bool) error {
-	var err error
-	put, size := x.host.ReplaceBody, 0
-	plan.Write(func(piece []byte) {
-		if err == nil && x.request == requestReading {
-			err = put(RequestBody, piece)
-			put = x.host.AppendBody
-			size += len(piece)
-		}
-	})
-	if !x.plugin.config.holdHeaders || err != nil || x.request != requestReading {
-		return err
+	w := bodyWriter{x: x}
+	plan.Write(w.put)
+	if !x.plugin.config.holdHeaders || w.err != nil || x.request != requestReading {
+		return w.err
 	}
-	timeout := wholeAnswerTimeoutMs
+	timeout, length := wholeAnswerTimeout, ""
 	if plan.Reply.Stream {
-		timeout = 0
+		timeout = "0"
 	}
-	more := append(make([][2]string, 0, 4), [2]string{timeoutHeader, strconv.Itoa(timeout)})
 	if sized {
-		more = append(more, [2]string{"content-length", strconv.Itoa(size)})
+		length = strconv.Itoa(w.size)
 	}
-	return x.setChatHeaders(plan.Session, more...)
+	return x.setChatHeaders(plan.Session, timeout, length)
+}
+
+// bodyWriter puts the pieces of a request's new body into the host's buffer.
+type bodyWriter struct {
+	x    *exchange
+	size int // bytes so far
+	err  error
+}
+
+// put replaces the old body by the first piece and appends the others. It stops
+// once the host refuses one or answers by itself.
+func (w *bodyWriter) put(piece []byte) {
+	switch {
+	case w.err != nil || w.x.request != requestReading:
+		return
+	case w.size == 0:
+		w.err = w.x.host.ReplaceBody(RequestBody, piece)
+	default:
+		w.err = w.x.host.AppendBody(RequestBody, piece)
+	}
+	w.size += len(piece)
 }
 
 // breakDown answers 500 for a host that refuses what the translation needs.

@@ -431,7 +431,8 @@ func TestHoldHeadersFalse(t *testing.T) {
 
 // TestHostRefusesRequestCalls: what cannot be rewritten must not go up.
 func TestHostRefusesRequestCalls(t *testing.T) {
-	for _, event := range []string{"headers request", "read request", "replace request"} {
+	for _, event := range []string{"remove request authorization", "set request :path", "set request x-api-key", "set request anthropic-version",
+		"set request accept-encoding", "set request x-envoy", "set request content-length", "read request", "replace request"} {
 		t.Run(event, func(t *testing.T) {
 			g := newGateway(t, "")
 			g.h.refuse = event

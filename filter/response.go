@@ -1,10 +1,6 @@
 package main
 
-import (
-	"strconv"
-
-	"ezat.io/chat-completions/translate"
-)
+import "ezat.io/chat-completions/translate"
 
 // beginAnswer decides what the response is by its headers, and holds them where
 // the host can do that: then the body can still change the status. They are
@@ -70,7 +66,7 @@ func (x *exchange) holdAnswer() Action {
 	if x.response == responseWhole && x.reply.Stream {
 		contentType = streamType // only an error event can follow: see finishFault
 	}
-	if err := x.letHeadersGo(x.outStatus, [2]string{"content-type", contentType}); err != nil {
+	if err := x.letHeadersGo(x.outStatus, contentType); err != nil {
 		return x.breakDown("response headers", err)
 	}
 	return Continue
@@ -166,8 +162,7 @@ func (x *exchange) finishFault(e *translate.Error) Action {
 func (x *exchange) finish(status int, body []byte, record translate.Record) Action {
 	if x.held {
 		// The upstream may go on talking; the length ends the answer here.
-		err := x.setClientHeaders(status, [2]string{"content-type", jsonType}, [2]string{"content-length", strconv.Itoa(len(body))})
-		if err != nil {
+		if err := x.setClientHeaders(status, jsonType, len(body)); err != nil {
 			return x.breakDown("response headers", err)
 		}
 	}
@@ -181,8 +176,8 @@ func (x *exchange) finish(status int, body []byte, record translate.Record) Acti
 
 // letHeadersGo puts the client's headers in the place of the upstream's, which
 // leave with the end of the callback.
-func (x *exchange) letHeadersGo(status int, more ...[2]string) error {
-	if err := x.setClientHeaders(status, more...); err != nil {
+func (x *exchange) letHeadersGo(status int, contentType string) error {
+	if err := x.setClientHeaders(status, contentType, -1); err != nil {
 		return err
 	}
 	x.held = false

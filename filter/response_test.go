@@ -401,7 +401,7 @@ func TestEarlyAnswerOfTheUpstream(t *testing.T) {
 // TestHostRefusesResponseCalls: while no header has left, what the host will
 // not take becomes a 500.
 func TestHostRefusesResponseCalls(t *testing.T) {
-	for _, event := range []string{"headers response", "read response", "replace response"} {
+	for _, event := range []string{"set response x-request-id", "set response content-length", "read response", "replace response"} {
 		for _, body := range []string{chatBody, streamBody} {
 			t.Run(event, func(t *testing.T) {
 				g := newGateway(t, "")

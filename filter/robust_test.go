@@ -116,7 +116,7 @@ func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 		case 9:
 			h.bodies[RequestBody] = nil
 		case 10:
-			h.refuse = []string{"headers response", "replace", "append", "read", "reply", "headers request", "call", "property", "resume", "", "", ""}[how%12]
+			h.refuse = []string{"set response", "replace", "append", "read", "reply", "remove request", "call", "property", "resume", "", "", ""}[how%12]
 		}
 		switch {
 		case !sends || action != Continue:
@@ -206,12 +206,12 @@ type brokenHost struct {
 	name string
 }
 
-func (h *brokenHost) SetHeaders(m Map, pairs [][2]string) error {
+func (h *brokenHost) SetHeader(m Map, name, value string) error {
 	if h.name == "request headers" && m == RequestHeaders || h.name == "response headers" && m == ResponseHeaders {
 		var none []int
-		_ = none[len(pairs)]
+		_ = none[len(value)]
 	}
-	return h.Host.SetHeaders(m, pairs)
+	return h.Host.SetHeader(m, name, value)
 }
 
 func (h *brokenHost) ReadBody(b Body, size int) ([]byte, error) {

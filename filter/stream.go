@@ -21,7 +21,7 @@ func (x *exchange) letStreamGo() error {
 	if !x.held {
 		return nil
 	}
-	return x.letHeadersGo(200, [2]string{"content-type", streamType})
+	return x.letHeadersGo(200, streamType)
 }
 
 // streamBody translates the next bytes and lets the result go at once.
@@ -78,7 +78,7 @@ func (x *exchange) feed(chunk []byte, end bool) []byte {
 	out := x.stream.Feed(x.plugin.takeScratch(), chunk, end)
 	if !x.firstToken && x.stream.Spoke() {
 		x.firstToken = true
-		x.host.Observe("ezat.first_token_ms", (x.host.Now()-x.began)/1_000_000)
+		x.host.Observe(firstTokenTime, (x.host.Now()-x.began)/1_000_000)
 	}
 	if x.stream.Early() == nil && x.stream.Done() {
 		x.recordStream()

@@ -17,22 +17,15 @@ func (x *exchange) record(r translate.Record) {
 		return
 	}
 	x.recorded = true
-	if err := x.host.SetProperty(usageProperty, r.Append(nil)); err != nil {
+	line := r.Append(x.plugin.line[:0])
+	x.plugin.line = line
+	if err := x.host.SetProperty(usageProperty, line); err != nil {
 		x.host.Log(Error, "usage could not be recorded: "+err.Error())
 	}
-	x.host.Count("ezat.requests."+r.Outcome, 1)
-	for _, c := range []struct {
-		name string
-		n    int64
-	}{
-		{"prompt", r.Usage.Prompt},
-		{"cached", r.Usage.Cached},
-		{"cache_write", r.Usage.CacheWrite},
-		{"completion", r.Usage.Completion},
-		{"reasoning", r.Usage.Reasoning},
-	} {
-		if c.n > 0 {
-			x.host.Count("ezat.tokens."+c.name, c.n)
+	x.host.Count(requestMetric(r.Outcome), 1)
+	for i, n := range [...]int64{r.Usage.Prompt, r.Usage.Cached, r.Usage.CacheWrite, r.Usage.Completion, r.Usage.Reasoning} {
+		if n > 0 {
+			x.host.Count(tokenMetrics[i], n)
 		}
 	}
 }
@@ -86,6 +79,6 @@ func (x *exchange) brokenOff() bool {
 // countRefusal counts by the field that was refused.
 func (x *exchange) countRefusal(e *translate.Error) {
 	if e.Field != "" {
-		x.host.Count("ezat.refusals."+e.Field, 1)
+		x.host.Count(x.plugin.refusalMetric(e.Field), 1)
 	}
 }
