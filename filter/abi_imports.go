@@ -55,3 +55,8 @@ func importIncrementMetric(metric uint32, offset int64) uint32
 
 //go:wasmimport env proxy_record_metric
 func importRecordMetric(metric uint32, value uint64) uint32
+
+// The clock of WASI, as Go's runtime imports it.
+//
+//go:wasmimport wasi_snapshot_preview1 clock_time_get
+func importClockTimeGet(id uint32, precision uint64, ns unsafe.Pointer) uint32

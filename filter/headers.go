@@ -103,11 +103,28 @@ func lower(s string) string {
 	return s
 }
 
+// equalFold tells whether s is the lower-case word, in any case, without a copy.
+func equalFold(s, word string) bool {
+	if len(s) != len(word) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // bearer is the key of an authorization header, "" when there is none. Keys
 // with white space inside are none.
 func bearer(authorization string) string {
 	scheme, key, ok := strings.Cut(strings.TrimSpace(authorization), " ")
-	if !ok || lower(scheme) != "bearer" {
+	if !ok || !equalFold(scheme, "bearer") {
 		return ""
 	}
 	key = strings.TrimSpace(key)
@@ -119,14 +136,14 @@ func bearer(authorization string) string {
 
 // isIdentity tells whether a content-encoding means that the bytes are plain.
 func isIdentity(encoding string) bool {
-	e := lower(strings.TrimSpace(encoding))
-	return e == "" || e == "identity"
+	e := strings.TrimSpace(encoding)
+	return e == "" || equalFold(e, "identity")
 }
 
 // isEventStream reads a content-type.
 func isEventStream(contentType string) bool {
 	t, _, _ := strings.Cut(contentType, ";")
-	return lower(strings.TrimSpace(t)) == "text/event-stream"
+	return equalFold(strings.TrimSpace(t), "text/event-stream")
 }
 
 // contentLength is the value of the header, -1 when it is absent or no number.

@@ -23,7 +23,7 @@ func (x *exchange) chatHeaders(pairs [][2]string, end bool) Action {
 		return x.refuse(translate.EmptyBody(), nil)
 	}
 	x.session = lookup(pairs, sessionHeader)
-	x.cacheOff = lower(lookup(pairs, "x-ezat-cache")) == "off"
+	x.cacheOff = equalFold(lookup(pairs, "x-ezat-cache"), "off")
 	x.reply.GatewayKey = c.credentials == gatewayKey
 	x.request = requestReading
 	if c.holdHeaders {
@@ -95,6 +95,7 @@ func (x *exchange) translate(images []translate.Image) (missing []translate.Fetc
 		return nil, x.breakDown("request body", err)
 	}
 	defer x.host.ReleaseBody(body)
+	defer x.plugin.parser.Release()
 	plan, refusal := x.decide(body)
 	if refusal != nil {
 		return nil, x.refuse(refusal, nil)

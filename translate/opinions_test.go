@@ -492,7 +492,7 @@ func TestFoldedStreamIsTheWholeAnswer(t *testing.T) {
 }
 
 var (
-	opinionReply = translate.Reply{Model: "anthropic/m", ModelJSON: []byte(`"anthropic/m"`), Stream: true, IncludeUsage: true}
+	opinionReply = translate.Reply{Model: "anthropic/m", ModelJSON: `"anthropic/m"`, Stream: true, IncludeUsage: true}
 	opinionFacts = translate.Answer{RequestID: cases.RequestID, Created: cases.Created}
 )
 

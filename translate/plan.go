@@ -35,6 +35,7 @@ type Plan struct {
 	request     *Request
 	model       string
 	maxTokens   []byte
+	digits      [20]byte // of a limit of ours
 	thinking    bool
 	effort      string
 	temperature []byte
@@ -45,12 +46,14 @@ type Plan struct {
 	markNewest  bool // the last block of the last turn
 }
 
-// Decide makes every decision that depends on the model and the surroundings.
+// Decide makes every decision that depends on the model and the surroundings. The
+// Plan is good as long as the Request is.
 // It refuses unknown models where the operator wants that, and names that no
 // model can have: every chunk of a stream repeats them (404).
 func Decide(r *Request, env *Env) (*Plan, *Error) {
 	model, known := env.Models.Lookup(r.modelName)
-	p := &Plan{
+	p := &r.parser.plan
+	*p = Plan{
 		request: r,
 		model:   model.Upstream,
 		choice:  r.choice,
@@ -77,7 +80,7 @@ func Decide(r *Request, env *Env) (*Plan, *Error) {
 func (p *Plan) decideLimit(model *Model) {
 	p.maxTokens = p.request.maxTokens
 	if p.maxTokens == nil {
-		p.maxTokens = strconv.AppendInt(nil, int64(min(outputTokensDefault, model.MaxOutputTokens)), 10)
+		p.maxTokens = strconv.AppendInt(p.digits[:0], int64(min(outputTokensDefault, model.MaxOutputTokens)), 10)
 	}
 }
 

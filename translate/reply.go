@@ -13,7 +13,7 @@ type Reply struct {
 	Model string
 	// ModelJSON is the same as a JSON string, quotes included, as the client
 	// spelled it; where it is empty Model is spelled anew.
-	ModelJSON []byte
+	ModelJSON string
 	// Stream and IncludeUsage are the client's `stream` and
 	// `stream_options.include_usage`.
 	Stream, IncludeUsage bool
@@ -41,7 +41,7 @@ func (r *Reply) appendHead(dst []byte, object string, a Answer) []byte {
 	dst = append(dst, `","created":`...)
 	dst = strconv.AppendInt(dst, a.Created, 10)
 	dst = append(dst, `,"model":`...)
-	if len(r.ModelJSON) > 0 {
+	if r.ModelJSON != "" {
 		dst = append(dst, r.ModelJSON...)
 	} else {
 		dst = jsontext.AppendQuoted(dst, r.Model)

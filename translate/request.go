@@ -3,6 +3,7 @@ package translate
 import (
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
@@ -15,6 +16,7 @@ type Request struct {
 
 	model        jsontext.Value // a string
 	modelName    string
+	modelJSON    string // as it was spelled
 	stream       bool
 	includeUsage bool
 
@@ -111,7 +113,9 @@ type Parser struct {
 	out  []byte       // where small pieces are joined
 	kept kept
 
-	fields [fieldCount]jsontext.Value // of the body, while it is parsed
+	request Request
+	plan    Plan
+	fields  [fieldCount]jsontext.Value // of the body, while it is parsed
 }
 
 // Parse reads and checks a Chat Completions body with a Parser of its own. The
@@ -131,7 +135,8 @@ func (p *Parser) Parse(body []byte) (*Request, *Error) {
 	if f := members(p.doc.Root(), fieldNames[:], fields[:]); f != nil {
 		return nil, f.refused()
 	}
-	r := &Request{parser: p, turns: p.kept.begin()}
+	p.request = Request{parser: p, turns: p.kept.begin()}
+	r := &p.request
 	r.glance(fields)
 	if f := r.readSmall(fields); f != nil {
 		return r, f.refused()
@@ -145,6 +150,10 @@ func (p *Parser) Parse(body []byte) (*Request, *Error) {
 	}
 	return r, nil
 }
+
+// Release lets go of the Request that was read last, and of the Plan made from
+// it: of what a huge one has needed nothing may stay until the next is read.
+func (p *Parser) Release() { p.request, p.plan = Request{}, Plan{} }
 
 // readSmall reads all fields but messages and tools, in order.
 func (r *Request) readSmall(fields *[fieldCount]jsontext.Value) *fault {
@@ -173,18 +182,17 @@ func (r *Request) readSmall(fields *[fieldCount]jsontext.Value) *fault {
 // glance reads what the record of a refused request names, if it is readable.
 func (r *Request) glance(fields *[fieldCount]jsontext.Value) {
 	if v := fields[fieldModel]; v.Kind() == jsontext.String {
-		r.model, r.modelName = v, v.Text()
+		r.model, r.modelJSON = v, string(span(v))
+		if r.modelName = r.modelJSON[1 : len(r.modelJSON)-1]; strings.IndexByte(r.modelName, '\\') >= 0 {
+			r.modelName = v.Text()
+		}
 	}
 	r.stream = fields[fieldStream].Kind() == jsontext.True
 }
 
 // Reply is what the answer needs, as far as the request was read.
 func (r *Request) Reply() Reply {
-	reply := Reply{Model: r.modelName, Stream: r.stream, IncludeUsage: r.includeUsage}
-	if r.model.Sent() {
-		reply.ModelJSON = append([]byte(nil), span(r.model)...)
-	}
-	return reply
+	return Reply{Model: r.modelName, ModelJSON: r.modelJSON, Stream: r.stream, IncludeUsage: r.includeUsage}
 }
 
 // scan indexes the body and sees that it is an object (decisions 1, 5, 46).

@@ -13,7 +13,7 @@ func answerBody(content string) string {
 }
 
 func TestAnswerBytes(t *testing.T) {
-	r := Reply{Model: "model", ModelJSON: []byte(`"mod\u0065l"`)}
+	r := Reply{Model: "model", ModelJSON: `"mod\u0065l"`}
 	got, rec, err := r.Answer([]byte("kept "), []byte(answerBody(`{"type":"thinking","thinking":"secret plan","signature":"c2ln"},{"type":"text","text":"One. "},{"type":"tool_use","id":"toolu_1","name":"get","input":{"a": 1.50}},{"type":"text","text":"Two."},{"type":"tool_use","id":"toolu_2","name":"get","input":{}}`)), testAnswer)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 var (
 	testAnswer = Answer{RequestID: "req_1", Created: 1793318400}
-	testReply  = Reply{Model: "m", ModelJSON: []byte(`"m"`), Stream: true}
+	testReply  = Reply{Model: "m", ModelJSON: `"m"`, Stream: true}
 )
 
 // Events of the upstream, in its own spelling.
@@ -141,7 +141,7 @@ func checkChunk(t testing.TB, r Reply, chunk map[string]json.RawMessage, data st
 		"id":      `"chatcmpl-` + testAnswer.RequestID + `"`,
 		"object":  `"chat.completion.chunk"`,
 		"created": strconv.FormatInt(testAnswer.Created, 10),
-		"model":   string(r.ModelJSON),
+		"model":   r.ModelJSON,
 	}
 	for key, value := range want {
 		if string(chunk[key]) != value {
@@ -197,7 +197,7 @@ func finishChunk(reason string) string { return `{} "` + reason + `"` }
 
 func TestStreamBytes(t *testing.T) {
 	r := testReply
-	r.ModelJSON = []byte(`"mod\u0065l"`)
+	r.ModelJSON = `"mod\u0065l"`
 	r.IncludeUsage = true
 	got, _ := atCuts(t, r, sseOf(evStart, evText, evPing, evHi, evStop0, evTool, evNoInput, evInput, evStop1, evEndTool, evLast), false)
 	front := `data: {"id":"chatcmpl-req_1","object":"chat.completion.chunk","created":1793318400,"model":"mod\u0065l","choices":[`

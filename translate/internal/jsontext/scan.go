@@ -63,6 +63,10 @@ const depthMax = 512
 // nodesKept is how large an index is kept from one text to the next: 1 MiB.
 const nodesKept = 1 << 16
 
+// bytesPerNode is how many bytes of a text stand for one node, as a guess for the
+// first text of a Doc.
+const bytesPerNode = 12
+
 const (
 	flagEscaped = 1 << iota // the string has escapes
 	flagLone                // the string has half of a surrogate pair
@@ -100,6 +104,9 @@ func (d *Doc) Scan(src []byte, lim Limits) *Error {
 	d.src = withSlack(src)
 	if cap(d.nodes) > nodesKept {
 		d.nodes = nil // what one huge text needed is not held for all that follow
+	}
+	if d.nodes == nil {
+		d.nodes = make([]node, 0, min(max(8, len(src)/bytesPerNode), nodesKept))
 	}
 	d.nodes = d.nodes[:0]
 	d.lone = false
@@ -149,7 +156,7 @@ type scanner struct {
 	values int // how many more values may come
 	depth  int // how deep the text may nest
 	lone   bool
-	open   [depthMax]uint32
+	open   []uint32 // the open containers, as many as levels have ever been needed
 }
 
 func (s *scanner) at(i int) byte     { return *(*byte)(unsafe.Add(s.base, i)) }
@@ -255,6 +262,9 @@ func (s *scanner) enter(i, level int) (next int, entered bool, err *Error) {
 		return next + 1, false, nil
 	}
 	s.nodes = append(s.nodes, node{uint32(i), 0, 0, kind, 0})
+	if level == len(s.open) {
+		s.open = append(s.open, self)
+	}
 	s.open[level] = self
 	if kind == Object {
 		next, err = s.key(next)
