@@ -19,6 +19,8 @@ func (c *conversation) mark(v jsontext.Value) (*mark, *fault) {
 	return m, f
 }
 
+var markKeys = newKeys("type", "ttl")
+
 func readMark(v jsontext.Value) (*mark, *fault) {
 	if !v.Sent() {
 		return nil, nil
@@ -28,7 +30,7 @@ func readMark(v jsontext.Value) (*mark, *fault) {
 		return nil, bad(text)
 	}
 	var m [2]jsontext.Value
-	if f := members(v, []string{"type", "ttl"}, m[:]); f != nil {
+	if f := members(v, markKeys, m[:]); f != nil {
 		return nil, f
 	}
 	known := 0

@@ -6,13 +6,18 @@ import (
 	"ezat.io/chat-completions/translate/internal/jsontext"
 )
 
+var (
+	callKeys   = newKeys("id", "type", "function")
+	calledKeys = newKeys("name", "arguments")
+)
+
 // call reads one of an assistant message's tool_calls.
 func (c *conversation) call(index int, v jsontext.Value) (b block, f *fault) {
 	if f := object(v); f != nil {
 		return b, f
 	}
 	var m [3]jsontext.Value
-	if f := members(v, []string{"id", "type", "function"}, m[:]); f != nil {
+	if f := members(v, callKeys, m[:]); f != nil {
 		return b, f
 	}
 	// Some clients leave the type of a replayed call out; another type than
@@ -36,7 +41,7 @@ func (c *conversation) call(index int, v jsontext.Value) (b block, f *fault) {
 
 func (c *conversation) function(v jsontext.Value, b *block) *fault {
 	var m [2]jsontext.Value
-	if f := subobject(v, []string{"name", "arguments"}, m[:]); f != nil {
+	if f := subobject(v, calledKeys, m[:]); f != nil {
 		return f
 	}
 	if f := functionName(m[0]); f != nil {

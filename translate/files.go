@@ -13,13 +13,18 @@ var imageTypes = [...]string{"image/jpeg", "image/png", "image/gif", "image/webp
 
 const pdfType = "application/pdf"
 
+var (
+	imageKeys = newKeys("url")
+	fileKeys  = newKeys("file_data", "file_id")
+)
+
 // image reads an image_url part's image_url (decisions 24 and 25).
 func (c *conversation) image(v jsontext.Value, b *block) *fault {
 	var m [1]jsontext.Value
 	if !v.Sent() {
 		return bad("is required").in("image_url")
 	}
-	if f := subobject(v, []string{"url"}, m[:]); f != nil {
+	if f := subobject(v, imageKeys, m[:]); f != nil {
 		return f.in("image_url")
 	}
 	if f := c.imageURL(m[0], b); f != nil {
@@ -95,7 +100,7 @@ func readFile(v jsontext.Value, b *block) *fault {
 		return bad("is required").in("file")
 	}
 	var m [2]jsontext.Value
-	if f := subobject(v, []string{"file_data", "file_id"}, m[:]); f != nil {
+	if f := subobject(v, fileKeys, m[:]); f != nil {
 		return f.in("file")
 	}
 	if m[1].Sent() {

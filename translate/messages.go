@@ -92,14 +92,14 @@ const (
 	messageMembers
 )
 
-var messageNames = [messageMembers]string{"role", "content", "tool_calls", "tool_call_id"}
+var messageKeys = newKeys("role", "content", "tool_calls", "tool_call_id")
 
 func (c *conversation) message(v jsontext.Value) *fault {
 	if f := object(v); f != nil {
 		return f
 	}
 	var m [messageMembers]jsontext.Value
-	if f := members(v, messageNames[:], m[:]); f != nil {
+	if f := members(v, messageKeys, m[:]); f != nil {
 		return f
 	}
 	role := m[messageRole]

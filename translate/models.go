@@ -102,6 +102,9 @@ func (e *ModelEntry) over(model Model) Model {
 // name that neither the configuration nor the built-in table has; the model then
 // counts as one of the newest.
 func (m *Models) Lookup(name string) (model Model, known bool) {
+	if len(m.configured) == 0 {
+		return m.builtIn(name)
+	}
 	bare := strings.TrimPrefix(name, m.prefix)
 	for _, candidate := range [...]string{name, bare, m.prefix + bare} {
 		if model, ok := m.configured[candidate]; ok {

@@ -27,7 +27,7 @@ const (
 	partMembers
 )
 
-var partNames = [partMembers]string{"type", "text", "image_url", "file", "refusal", "cache_control"}
+var partKeys = newKeys("type", "text", "image_url", "file", "refusal", "cache_control")
 
 // content reads a message's content, a string, parts, or nothing, and appends its
 // blocks. Empty text and refusals are left out (decision 11).
@@ -66,7 +66,7 @@ func (c *conversation) part(v jsontext.Value, allowed partSet) (b block, ok bool
 		return b, false, f
 	}
 	var m [partMembers]jsontext.Value
-	if f := members(v, partNames[:], m[:]); f != nil {
+	if f := members(v, partKeys, m[:]); f != nil {
 		return b, false, f
 	}
 	if b.mark, f = c.mark(m[partCacheControl]); f != nil {

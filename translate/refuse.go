@@ -84,28 +84,55 @@ func echo(word []byte) string {
 }
 
 // members reads an object that the filter looks into: out[i] becomes the value
-// of names[i]. Keys that are not in names are passed over, but no key may come
+// of the known key number i. Other keys are passed over, but no key may come
 // twice (decision 4).
-func members(v jsontext.Value, names []string, out []jsontext.Value) *fault {
+func members(v jsontext.Value, known *keys, out []jsontext.Value) *fault {
 	var others otherKeys
-next:
 	for it := v.Members(); it.Next(); {
 		key := it.Key()
-		for i, name := range names {
-			if string(key) != name {
-				continue
+		i := known.find(key)
+		switch {
+		case i < 0:
+			if others.repeats(key) {
+				return bad("duplicate field").in(echo(key))
 			}
-			if out[i].Kind() != jsontext.Absent {
-				return bad("duplicate field").in(name)
-			}
+		case out[i].Kind() != jsontext.Absent:
+			return bad("duplicate field").in(known.names[i])
+		default:
 			out[i] = it.Value()
-			continue next
-		}
-		if others.repeats(key) {
-			return bad("duplicate field").in(echo(key))
 		}
 	}
 	return nil
+}
+
+// keys are the known keys of an object, found by their lengths: most of them have
+// a length of their own.
+type keys struct {
+	names []string
+	first [keyBytesMax + 1]uint8 // of a length: the number of its first name, plus one
+	next  []uint8                // of a name: that of the next one as long, plus one
+}
+
+const keyBytesMax = 31
+
+func newKeys(names ...string) *keys {
+	k := &keys{names: names, next: make([]uint8, len(names))}
+	for i := len(names) - 1; i >= 0; i-- {
+		k.next[i], k.first[len(names[i])] = k.first[len(names[i])], uint8(i+1)
+	}
+	return k
+}
+
+// find is the number of a key, -1 for one that is not known.
+func (k *keys) find(key []byte) int {
+	if len(key) > keyBytesMax {
+		return -1
+	}
+	i := k.first[len(key)]
+	for i != 0 && k.names[i-1] != string(key) {
+		i = k.next[i-1]
+	}
+	return int(i) - 1
 }
 
 // otherKeys remembers the keys of an object that have no meaning here. Few are
@@ -178,14 +205,14 @@ func flag(v jsontext.Value) (bool, *fault) {
 }
 
 // subobject reads an optional object's members.
-func subobject(v jsontext.Value, names []string, out []jsontext.Value) *fault {
+func subobject(v jsontext.Value, known *keys, out []jsontext.Value) *fault {
 	if !v.Sent() {
 		return nil
 	}
 	if f := object(v); f != nil {
 		return f
 	}
-	return members(v, names, out)
+	return members(v, known, out)
 }
 
 // span is a value as spelled, with halves of surrogate pairs mended.

@@ -101,6 +101,13 @@ var fieldNames = [fieldCount]string{
 	fieldParallelToolCalls:   "parallel_tool_calls",
 }
 
+var (
+	fieldKeys        = newKeys(fieldNames[:]...)
+	formatKeys       = newKeys("type", "json_schema")
+	schemaKeys       = newKeys("schema")
+	streamOptionKeys = newKeys("include_usage")
+)
+
 // Parser reads requests. It keeps the memory of its index from one request to
 // the next: a Request is good until the Parser reads another. The zero Parser
 // is ready.
@@ -132,7 +139,7 @@ func (p *Parser) Parse(body []byte) (*Request, *Error) {
 	}
 	fields := &p.fields
 	*fields = [fieldCount]jsontext.Value{}
-	if f := members(p.doc.Root(), fieldNames[:], fields[:]); f != nil {
+	if f := members(p.doc.Root(), fieldKeys, fields[:]); f != nil {
 		return nil, f.refused()
 	}
 	p.request = Request{parser: p, turns: p.kept.begin()}
@@ -330,7 +337,7 @@ func (r *Request) readOutput(fields *[fieldCount]jsontext.Value) *fault {
 // decision 21).
 func (r *Request) readFormat(v jsontext.Value) *fault {
 	var format [2]jsontext.Value
-	if f := subobject(v, []string{"type", "json_schema"}, format[:]); f != nil || !v.Sent() {
+	if f := subobject(v, formatKeys, format[:]); f != nil || !v.Sent() {
 		return f
 	}
 	switch kind := format[0]; {
@@ -345,7 +352,7 @@ func (r *Request) readFormat(v jsontext.Value) *fault {
 	if !format[1].Sent() {
 		return bad("is required").in("json_schema")
 	}
-	if f := subobject(format[1], []string{"schema"}, schema[:]); f != nil {
+	if f := subobject(format[1], schemaKeys, schema[:]); f != nil {
 		return f.in("json_schema")
 	}
 	if !schema[0].Sent() {
@@ -365,7 +372,7 @@ func (r *Request) readStreaming(fields *[fieldCount]jsontext.Value) *fault {
 		return f.in("stream")
 	}
 	var options [1]jsontext.Value
-	if f := subobject(fields[fieldStreamOptions], []string{"include_usage"}, options[:]); f != nil {
+	if f := subobject(fields[fieldStreamOptions], streamOptionKeys, options[:]); f != nil {
 		return f.in("stream_options")
 	}
 	if r.includeUsage, f = flag(options[0]); f != nil {

@@ -62,12 +62,19 @@ func (r *Request) readTools(fields *[fieldCount]jsontext.Value) *fault {
 	return nil
 }
 
+var (
+	toolKeys     = newKeys("type", "function", "cache_control")
+	functionKeys = newKeys("name", "description", "parameters", "strict")
+	choiceKeys   = newKeys("type", "function")
+	chosenKeys   = newKeys("name")
+)
+
 func (r *Request) readTool(v jsontext.Value) *fault {
 	if f := object(v); f != nil {
 		return f
 	}
 	var m [3]jsontext.Value
-	if f := members(v, []string{"type", "function", "cache_control"}, m[:]); f != nil {
+	if f := members(v, toolKeys, m[:]); f != nil {
 		return f
 	}
 	if !m[0].Is("function") {
@@ -91,7 +98,7 @@ func (r *Request) readTool(v jsontext.Value) *fault {
 // readFunction reads a tool's function (decision 18).
 func readFunction(v jsontext.Value) (t tool, f *fault) {
 	var m [4]jsontext.Value
-	if f := subobject(v, []string{"name", "description", "parameters", "strict"}, m[:]); f != nil {
+	if f := subobject(v, functionKeys, m[:]); f != nil {
 		return t, f
 	}
 	t = tool{name: m[0], description: m[1], parameters: m[2], strict: m[3]}
@@ -146,13 +153,13 @@ func (r *Request) readChoice(v jsontext.Value) *fault {
 		return bad(text)
 	}
 	var m, function [2]jsontext.Value
-	if f := members(v, []string{"type", "function"}, m[:]); f != nil {
+	if f := members(v, choiceKeys, m[:]); f != nil {
 		return f
 	}
 	if !m[0].Is("function") || m[1].Kind() != jsontext.Object {
 		return bad(text)
 	}
-	if f := members(m[1], []string{"name"}, function[:1]); f != nil {
+	if f := members(m[1], chosenKeys, function[:1]); f != nil {
 		return f.in("function")
 	}
 	if function[0].Kind() != jsontext.String {
