@@ -32,6 +32,9 @@ type toolChoice struct {
 // forced tells whether the model must call a tool.
 func (c toolChoice) forced() bool { return c.kind == choiceRequired || c.kind == choiceNamed }
 
+// toolsExpected bounds the list that is made at once; more of them let it grow.
+const toolsExpected = 64
+
 // readTools reads tools, tool_choice and parallel_tool_calls. Without tools the
 // other two are not even looked at (contract, "Tools"; decision 19).
 func (r *Request) readTools(fields *[fieldCount]jsontext.Value) *fault {
@@ -42,6 +45,11 @@ func (r *Request) readTools(fields *[fieldCount]jsontext.Value) *fault {
 	if f := array(v); f != nil {
 		return f.in("tools")
 	}
+	n := 0
+	for it := v.Items(); it.Next() && n < toolsExpected; {
+		n++
+	}
+	r.tools = make([]tool, 0, n)
 	for it := v.Items(); it.Next(); {
 		if f := r.readTool(it.Value()); f != nil {
 			return f.at(it.Index()).in("tools")
