@@ -206,16 +206,23 @@ func TestVerdicts(t *testing.T) {
 		row{"s", "enough", 0.7, "", atLeast(0.7), ""},
 		row{"s", "not enough", 0.69, "", atLeast(0.7), ""},
 		row{"s", "shown", 5, "ms", nil, ""},
+		row{"s", "over, as known", 1.5, "ms", atMost(1).reached(1.5), ""},
+		row{"s", "worse than known", 1.51, "ms", atMost(1).reached(1.5), ""},
+		row{"s", "within after all", 1, "ms", atMost(1).reached(1.5), ""},
+		row{"s", "too few, as known", 0.4, "", atLeast(0.7).reached(0.4), ""},
+		row{"s", "fewer than known", 0.39, "", atLeast(0.7).reached(0.4), ""},
 	)
 	var names []string
 	for _, b := range r.broken() {
 		names = append(names, b.Work)
 	}
-	if got := strings.Join(names, ","); got != "broken,no number,not enough" {
+	if got := strings.Join(names, ","); got != "broken,no number,not enough,worse than known,fewer than known" {
 		t.Errorf("broken: %s", got)
 	}
-	if n := strings.Count(r.markdown(), "FAIL"); n != 3 {
-		t.Errorf("the table shows %d failures:\n%s", n, r.markdown())
+	for verdict, want := range map[string]int{"| **FAIL** |": 5, "| over |": 2, "| pass |": 3} {
+		if n := strings.Count(r.markdown(), verdict); n != want {
+			t.Errorf("the table has %s %d times, not %d:\n%s", verdict, n, want, r.markdown())
+		}
 	}
 }
 

@@ -139,10 +139,13 @@ func full(ctx context.Context, r *report, m modules, o options) (err error) {
 
 // loads are the kinds of exchanges for many connections at once.
 func loads() []scene {
+	stream := post([]byte(streaming))
 	return []scene{
 		{name: nameSmall, request: post(work.SmallChat()), reply: whole(work.Answer()), ends: jsonEnd, budget: atLeast(smallChatThroughputPart)},
-		{name: "200 text deltas", request: post([]byte(streaming)), reply: atOnce(work.TextKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart), beside: "written at once; "},
-		{name: "200 tool-argument deltas", request: post([]byte(streaming)), reply: atOnce(work.ArgumentsKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart), beside: "written at once; "},
+		{name: "200 text deltas", request: stream, reply: atOnce(work.TextKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
+		{name: "200 tool-argument deltas", request: stream, reply: atOnce(work.ArgumentsKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
+		{name: "200 text deltas, one write each", request: stream, reply: each(work.TextKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
+		{name: "200 tool-argument deltas, one write each", request: stream, reply: each(work.ArgumentsKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
 	}
 }
 
