@@ -67,6 +67,30 @@ const (
 	typeTrace = 2 // (i32) -> ()
 )
 
+// tested puts tests in front of the dispatch table of a body, for the given
+// numbers and for 0.
+func tested(body []byte, numbers ...int32) []byte {
+	d := decoder{reader: reader{b: body, function: -1}}
+	d.locals()
+	var read, table instr
+	for table.op != opBrTable && d.err == nil {
+		read, table = table, d.next()
+	}
+	label := func(number int32) uint64 { return uint64(d.labels[min(int(uint32(number)), len(d.labels)-1)]) }
+	var tests [][]byte
+	for _, number := range numbers {
+		tests = append(tests, testFor(number, label(number)))
+	}
+	return asm(body[:read.start], asm(tests...), entryTest(label(0)), body[read.start:])
+}
+
+// testFor and entryTest are single tests of PC_B.
+func testFor(number int32, label uint64) []byte {
+	return asm(get(0), constant(number), []byte{opI32Eq}, brIf(label))
+}
+
+func entryTest(label uint64) []byte { return asm(get(0), []byte{opI32Eqz}, brIf(label)) }
+
 // function is a function with Go's calling convention: the locals are PC_B, the
 // copy of SP, and one more of type i64.
 func function(code ...[]byte) []byte {

@@ -5,7 +5,8 @@
 // jump to another basic block stores the block's number in a local, called PC_B,
 // and branches to the loop, so that each jump goes through the table. [Treat]
 // replaces a jump whose target block is still open at that place by one branch
-// to the end of that block, and leaves everything else as it is.
+// to the end of that block, puts tests for the numbers that are frequent in front
+// of the table, and leaves everything else as it is.
 //
 // README.md says why that is right and what it gives.
 package directjump
@@ -20,6 +21,7 @@ type Stats struct {
 	Direct      int // of these, jumps that are direct now
 	Conditional int // of the direct ones, those that became a br_if
 	Kept        int // of the direct ones, those that still store PC_B
+	Tests       int // tests in front of the tables
 	BytesIn     int
 	BytesOut    int
 }
@@ -30,8 +32,8 @@ func (s Stats) String() string {
 	if s.Jumps > 0 {
 		share = 100 * float64(s.Direct) / float64(s.Jumps)
 	}
-	return fmt.Sprintf("%d of %d jumps direct (%.1f %%), %d of them conditional, %d with PC_B kept; %d of %d functions dispatch; %d bytes became %d",
-		s.Direct, s.Jumps, share, s.Conditional, s.Kept, s.Dispatching, s.Functions, s.BytesIn, s.BytesOut)
+	return fmt.Sprintf("%d of %d jumps direct (%.1f %%), %d of them conditional, %d with PC_B kept; %d of %d functions dispatch, with %d tests; %d bytes became %d",
+		s.Direct, s.Jumps, share, s.Conditional, s.Kept, s.Dispatching, s.Functions, s.Tests, s.BytesIn, s.BytesOut)
 }
 
 // Error says what was not understood, and where.
@@ -57,8 +59,8 @@ func (e *Error) Error() string {
 //
 // The error is an [*Error] for a module that has anything in it that Treat does
 // not understand; there is no output then. A module without a single dispatch
-// table is such a module: it does not come from Go. Treating a treated module
-// changes nothing. Time and memory are linear in the module's size.
+// table is such a module: it does not come from Go. So is one that was treated
+// already. Time and memory are linear in the module's size.
 func Treat(module []byte) ([]byte, Stats, error) {
 	m, err := parse(module)
 	if err != nil {
@@ -91,6 +93,7 @@ func (t *Stats) add(s *scanner) {
 	}
 	t.Jumps += s.jumps
 	t.Direct += len(s.edits)
+	t.Tests += len(s.tests)
 	for _, e := range s.edits {
 		switch {
 		case s.keep:

@@ -18,6 +18,8 @@ const (
 	opLocalTee     = 0x22
 	opGlobalGet    = 0x23
 	opI32Const     = 0x41
+	opI32Eqz       = 0x45
+	opI32Eq        = 0x46
 	opPrefix       = 0xFC
 )
 

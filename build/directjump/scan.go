@@ -1,6 +1,10 @@
 package directjump
 
-import "encoding/binary"
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
 
 // A function of the Go compiler (cmd/internal/obj/wasm of Go 1.26) looks like
 // this, where the parts in brackets are there only when they are used:
@@ -9,7 +13,7 @@ import "encoding/binary"
 //	[block                     the exit for unwinding: calls branch to its end
 //	  [loop                    the dispatch loop: jumps branch here
 //	    block … block          one for each basic block
-//	      local.get 0          PC_B, the only parameter
+//	      local.get 0          PC_B, the only parameter; tests go in front of it
 //	      br_table …           from PC_B to the end of a block
 //	    end                    basic block 0 begins
 //	    …
@@ -45,6 +49,17 @@ type edit struct {
 
 func (e edit) conditional() bool { return e.iff >= 0 }
 
+// test is a comparison of PC_B in front of the dispatch table, which leads where
+// the table leads for that number.
+type test struct {
+	number int32
+	label  uint32 // as in the table
+}
+
+// backwardMax is up to how many targets of backward jumps are tested for. With
+// more of them the tests cost what they save.
+const backwardMax = 2
+
 // scanner reads one function after the other and finds its direct jumps.
 type scanner struct {
 	module *module
@@ -55,17 +70,20 @@ type scanner struct {
 	past   [3]instr // the instructions before the current one, the latest first
 
 	dispatch int      // where the br_table stands, or -1
+	read     int      // where PC_B is read for it
 	opening  []frame  // the frames that are open at the table
 	loops    bool     // the dispatch loop is among them
 	table    []uint32 // from PC_B to the position in frames; nil without dispatch
+	backward []int32  // the numbers that jumps through the table have, at most one too many; not 0
 	stored   bool     // PC_B was stored in this straight run of instructions
 	keep     bool     // PC_B may be read later: it must be stored all the same
 	jumps    int
 	edits    []edit
+	tests    []test
 }
 
 // scan reads function i (imported functions not counted). Afterwards table,
-// jumps, edits and keep say what was found.
+// jumps, edits, tests and keep say what was found.
 func (s *scanner) scan(i int, body span) error {
 	typ := s.module.types[s.module.funcs[i]]
 	s.body = body
@@ -85,6 +103,7 @@ func (s *scanner) scan(i int, body span) error {
 	if s.d.err == nil && s.d.pos != body.end {
 		s.d.fail(s.d.pos, "the body goes on after its end")
 	}
+	s.findTests()
 	return s.d.err
 }
 
@@ -95,6 +114,7 @@ func (s *scanner) start(function int, typ funcType) {
 	s.frames = append(s.frames[:0], frameBlock)
 	s.past = [3]instr{}
 	s.table, s.jumps, s.edits = nil, 0, s.edits[:0]
+	s.backward, s.tests = s.backward[:0], s.tests[:0]
 	s.stored, s.keep = false, false
 }
 
@@ -124,7 +144,7 @@ func (s *scanner) findDispatch() {
 	table := s.d.next()
 	end := s.d.next()
 	if len(s.opening) > 0 && in.op == opLocalGet && in.index == 0 && table.op == opBrTable && end.op == opEnd && s.d.err == nil {
-		s.dispatch = table.start
+		s.dispatch, s.read = table.start, in.start
 	}
 }
 
@@ -207,10 +227,10 @@ func (s *scanner) branch(in instr) {
 		return
 	}
 	s.jumps++
-	// As br_table reads it: unsigned, and what is too large takes the last entry.
-	to = int(s.table[min(uint64(uint32(number.value)), uint64(len(s.table)-1))])
+	to = int(s.entry(int32(number.value)))
 	if to >= len(s.frames) || s.frames[to] != frameDispatch {
-		return // the target's block is closed: a backward jump
+		s.backwardTo(int32(number.value)) // the target's block is closed
+		return
 	}
 	e := edit{iff: -1, start: number.start, br: in.span, label: uint32(len(s.frames) - 1 - to)}
 	if around := s.past[2]; around.op == opIf && around.block == blockVoid && in.end < s.body.end && s.d.b[in.end] == opEnd {
@@ -240,14 +260,56 @@ func (s *scanner) branchTable(in instr) {
 	}
 }
 
-// apply is the body with its jumps made direct.
+// backwardTo notes the target of a jump that goes through the table.
+func (s *scanner) backwardTo(number int32) {
+	if number != 0 && len(s.backward) <= backwardMax && !slices.Contains(s.backward, number) {
+		s.backward = append(s.backward, number)
+	}
+}
+
+// findTests chooses the numbers that are tested in front of the table. The
+// targets of loops come first, inner loops before the ones around them, which
+// begin at lower numbers; each turn goes that way. Then comes the entry of the
+// function, and what remains for the table is the rare resumption.
+func (s *scanner) findTests() {
+	if len(s.table) < 2 || s.d.err != nil {
+		return
+	}
+	if len(s.backward) <= backwardMax {
+		slices.SortFunc(s.backward, func(a, b int32) int { return cmp.Compare(b, a) })
+		for _, number := range s.backward {
+			s.tests = append(s.tests, test{number, s.tableLabel(number)})
+		}
+	}
+	s.tests = append(s.tests, test{0, s.tableLabel(0)})
+}
+
+// tableLabel is the table's label for a number, counted from the table.
+func (s *scanner) tableLabel(number int32) uint32 {
+	return uint32(len(s.opening)) - s.entry(number)
+}
+
+// entry is the position in frames of the block that a number leads to, as
+// br_table reads it: unsigned, and what is too large takes the last entry.
+func (s *scanner) entry(number int32) uint32 {
+	return s.table[min(uint64(uint32(number)), uint64(len(s.table)-1))]
+}
+
+// apply is the body with its jumps made direct, and with its tests.
 func (s *scanner) apply() []byte {
 	b := s.module.bytes
-	if len(s.edits) == 0 {
+	if len(s.edits) == 0 && len(s.tests) == 0 {
 		return b[s.body.start:s.body.end]
 	}
 	out := make([]byte, 0, s.body.end-s.body.start)
 	pos := s.body.start
+	if len(s.tests) > 0 {
+		out = append(out, b[pos:s.read]...)
+		for _, t := range s.tests {
+			out = t.append(out)
+		}
+		pos = s.read
+	}
 	for _, e := range s.edits {
 		op, label, old := byte(opBr), e.label, span{e.start, e.br.end}
 		switch {
@@ -262,4 +324,24 @@ func (s *scanner) apply() []byte {
 		pos = old.end
 	}
 	return append(out, b[pos:s.body.end]...)
+}
+
+// append writes the test: read PC_B, compare, branch when it is the number.
+func (t test) append(out []byte) []byte {
+	out = append(out, opLocalGet, 0)
+	if t.number == 0 {
+		out = append(out, opI32Eqz)
+	} else {
+		out = appendSigned(append(out, opI32Const), t.number)
+		out = append(out, opI32Eq)
+	}
+	return binary.AppendUvarint(append(out, opBrIf), uint64(t.label))
+}
+
+// appendSigned writes a number in signed LEB128, as short as it can be.
+func appendSigned(out []byte, v int32) []byte {
+	for ; v < -64 || v > 63; v >>= 7 {
+		out = append(out, byte(v&0x7F)|0x80)
+	}
+	return append(out, byte(v&0x7F))
 }

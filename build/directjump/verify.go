@@ -6,7 +6,8 @@ import "bytes"
 // with the scanner but the decoder: it walks both bodies of each function side by
 // side, gives each block the same number in both, and accepts a difference only
 // where a jump through the table became a branch to the very block whose number
-// the table has.
+// the table has, or where PC_B is compared in front of the table and the branch
+// leads to the very block that the table has for that number.
 func verify(m *module, out []byte) error {
 	t, err := parse(out)
 	if err != nil {
@@ -39,8 +40,8 @@ type walk struct {
 	opened   int
 	past     [2]instr
 	// table has the number of the block for each PC_B, loop that of the dispatch
-	// loop. prologue says how much of "loop block … block local.get 0 br_table"
-	// was read right before.
+	// loop, or -1 without one. prologue says how much of "loop block … block
+	// local.get 0 br_table" was read right before.
 	table    []int
 	loop     int
 	prologue stage
@@ -110,7 +111,10 @@ func (w *walk) readPrologue(in instr, before stage) {
 	switch {
 	case in.op == opLoop && in.block == blockVoid:
 		w.prologue, w.loop = blocks, w.opened+1
-	case in.op == opBlock && in.block == blockVoid && before == blocks:
+	case in.op == opBlock && in.block == blockVoid:
+		if before != blocks {
+			w.loop = -1 // a table behind these blocks does not belong to a loop further up
+		}
 		w.prologue = blocks
 	case in.op == opLocalGet && in.index == 0 && before == blocks:
 		w.prologue = reads
@@ -167,6 +171,9 @@ func (v *verifier) change(x, y instr) {
 		conditional = true
 		a.ids = append(a.ids, -1)
 		number = a.next()
+	case x.op == opBrTable && a.prologue == reads:
+		v.tests(x, y)
+		return
 	case x.op == opBr && y.op == opBr:
 		v.target(a.past[1], a.past[0], x, y)
 		return
@@ -194,8 +201,40 @@ func (v *verifier) target(number, set, br, y instr) {
 		b.fail(y.start, "what was replaced was not a jump")
 		return
 	}
-	entry := min(uint64(uint32(number.value)), uint64(len(a.table)-1))
-	if a.table[entry] != b.id(y.index) {
-		b.fail(y.start, "the branch does not lead to the block of PC_B %d", number.value)
+	v.leads(number.value, y)
+}
+
+// tests checks what stands between the first read of PC_B and the table: a
+// comparison and a branch, and the next read. Each of them can be left out, since
+// the table would lead to the same block; nothing in them can change anything.
+func (v *verifier) tests(table, y instr) {
+	a, b := &v.before, &v.after
+	a.follow(table)
+	for b.err == nil && y.op != opBrTable {
+		number, compares := int64(0), y.op == opI32Eqz
+		if y.op == opI32Const {
+			number, compares = y.value, b.next().op == opI32Eq
+		}
+		if branch := b.next(); compares && branch.op == opBrIf {
+			v.leads(number, branch)
+		} else {
+			b.fail(y.start, "what stands in front of the table is not a test")
+		}
+		if read := b.next(); read.op != opLocalGet || read.index != 0 {
+			b.fail(read.start, "PC_B is not read after a test")
+		}
+		y = b.next()
+	}
+	if !bytes.Equal(a.text(table), b.text(y)) {
+		b.fail(y.start, "another table")
+	}
+	b.follow(y)
+}
+
+// leads checks that a branch goes where the table leads for a number.
+func (v *verifier) leads(number int64, branch instr) {
+	entry := min(uint64(uint32(number)), uint64(len(v.before.table)-1))
+	if v.before.table[entry] != v.after.id(branch.index) {
+		v.after.fail(branch.start, "the branch does not lead to the block of PC_B %d", number)
 	}
 }

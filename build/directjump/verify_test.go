@@ -12,6 +12,13 @@ import (
 func TestWrongOutputIsFound(t *testing.T) {
 	plain := four(asm(coin, iff, jump(3, 4), end, jump(2, 3)), leave, nil, leave)
 	reading := four(jump(2, 3), leave, asm(get(0), op(opCall, 1)), leave)
+	// inFront is plain with tests in front of its table; elsewhere has code between
+	// its loop and its table.
+	inFront := func(tests []byte) []byte {
+		read := asm(get(0), brTable(0, 1, 2, 3))
+		return bytes.Replace(plain, read, asm(tests, read), 1)
+	}
+	elsewhere := function(loop, trace(1), block, block, get(0), brTable(0, 1), end, jump(1, 1), end, leave, end, unreachable)
 	for _, c := range []struct {
 		name          string
 		before, after []byte
@@ -31,6 +38,18 @@ func TestWrongOutputIsFound(t *testing.T) {
 		{"an instruction more", plain, four(asm(coin, iff, jump(3, 4), end, jump(2, 3), coin), leave, nil, leave), "instruction 0x0b became 0x10"},
 		{"bytes behind the end", plain, append(bytes.Clone(plain), 0x01), "the body goes on after its end"},
 		{"other locals", plain, append([]byte{2, 2}, plain[2:]...), "other locals"},
+		{"a test that leads elsewhere", plain, inFront(testFor(2, 1)), "the branch does not lead to the block of PC_B 2"},
+		{"a test that leads nowhere", plain, inFront(testFor(2, 99)), "the branch does not lead to the block of PC_B 2"},
+		{"a test for the entry that leads elsewhere", plain, inFront(entryTest(1)), "the branch does not lead to the block of PC_B 0"},
+		{"a test the other way around", plain, inFront(asm(get(0), brIf(0))), "what stands in front of the table is not a test"},
+		{"a test for another relation", plain, inFront(asm(get(0), constant(2), []byte{opI32Eq + 1}, brIf(2))), "what stands in front of the table is not a test"},
+		{"a test of another local", plain, inFront(asm(get(0), []byte{opI32Eqz}, brIf(0), get(1), []byte{opI32Eqz}, brIf(0))), "PC_B is not read after a test"},
+		{"a test that changes PC_B", plain, inFront(asm(get(0), constant(2), tee(0), []byte{opI32Eq}, brIf(2))), "what stands in front of the table is not a test"},
+		{"a test of a constant", plain, inFront(asm(get(0), constant(2), []byte{opI32Eqz}, brIf(2))), "what stands in front of the table is not a test"},
+		{"a test that is a call", plain, inFront(asm(get(0), op(opCall, 1))), "what stands in front of the table is not a test"},
+		{"another table behind a test", plain, bytes.Replace(inFront(entryTest(0)), brTable(0, 1, 2, 3), brTable(0, 1, 3, 3), 1), "another table"},
+		{"no table behind a test", plain, bytes.Replace(inFront(entryTest(0)), asm(get(0), brTable(0, 1, 2, 3)), get(0), 1), "what stands in front of the table is not a test"},
+		{"a jump to a loop around other code", elsewhere, bytes.Replace(elsewhere, jump(1, 1), br(0), 1), "what was replaced was not a jump"},
 		{"broken code", plain, append(bytes.Clone(plain[:len(plain)-1]), 0x06), "unknown instruction 0x06"},
 		{"code cut off", plain, plain[:len(plain)-1], "ends too early"},
 	} {
@@ -66,7 +85,7 @@ func TestChangedSectionsAreFound(t *testing.T) {
 	}
 }
 
-// TestEveryWrongLabelIsFound turns each label of each branch that Treat made into
+// TestEveryWrongLabelIsFound turns each label of each branch and test that Treat made into
 // every other, in generated functions.
 func TestEveryWrongLabelIsFound(t *testing.T) {
 	found := 0
@@ -93,6 +112,18 @@ func TestEveryWrongLabelIsFound(t *testing.T) {
 				found++
 			}
 			s.edits[i].label = e.label
+		}
+		for i, test := range s.tests {
+			for label := range uint32(g.blocks + 6) {
+				if s.tests[i].label = label; label == test.label {
+					continue
+				}
+				if verify(m, m.write([][]byte{s.apply()})) == nil {
+					t.Errorf("seed %d, test %d: label %d passes for %d\n%s", seed, i, label, test.label, listing(m.body(0)))
+				}
+				found++
+			}
+			s.tests[i].label = test.label
 		}
 		if s.keep && len(s.edits) > 0 {
 			s.keep = false
