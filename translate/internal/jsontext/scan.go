@@ -64,8 +64,11 @@ const depthMax = 512
 const nodesKept = 1 << 16
 
 // bytesPerNode is how many bytes of a text stand for one node, as a guess for the
-// first text of a Doc.
-const bytesPerNode = 12
+// first text of a Doc, and nodesGuessed the most that are guessed.
+const (
+	bytesPerNode = 12
+	nodesGuessed = 1 << 10
+)
 
 const (
 	flagEscaped = 1 << iota // the string has escapes
@@ -106,7 +109,7 @@ func (d *Doc) Scan(src []byte, lim Limits) *Error {
 		d.nodes = nil // what one huge text needed is not held for all that follow
 	}
 	if d.nodes == nil {
-		d.nodes = make([]node, 0, min(max(8, len(src)/bytesPerNode), nodesKept))
+		d.nodes = make([]node, 0, min(max(8, len(src)/bytesPerNode), nodesGuessed))
 	}
 	d.nodes = d.nodes[:0]
 	d.lone = false
