@@ -87,12 +87,15 @@ func echo(word []byte) string {
 // of the known key number i. Other keys are passed over, but no key may come
 // twice (decision 4).
 func members(v jsontext.Value, known *keys, out []jsontext.Value) *fault {
-	var others otherKeys
+	var others *otherKeys
 	for it := v.Members(); it.Next(); {
 		key := it.Key()
 		i := known.find(key)
 		switch {
 		case i < 0:
+			if others == nil {
+				others = new(otherKeys)
+			}
 			if others.repeats(key) {
 				return bad("duplicate field").in(echo(key))
 			}

@@ -1,6 +1,9 @@
 package jsontext
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+	"unsafe"
+)
 
 // AppendDecoded appends the text of a string's spelling (without quotes).
 // Half of a surrogate pair becomes U+FFFD (decision 8). The spelling must have
@@ -108,7 +111,12 @@ func AppendQuoted[T string | []byte](dst []byte, text T) []byte {
 // AppendEscaped is AppendQuoted without the quotes.
 func AppendEscaped[T string | []byte](dst []byte, text T) []byte {
 	start := 0
+	base := *(*unsafe.Pointer)(unsafe.Pointer(&text)) // of both kinds the first word
 	for i := 0; i < len(text); {
+		if i+8 <= len(text) && plain(wordAt(base, i)) == 0 {
+			i += 8
+			continue
+		}
 		c := text[i]
 		if c >= 0x20 && c < 0x80 && c != '"' && c != '\\' {
 			i++
