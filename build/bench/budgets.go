@@ -1,8 +1,9 @@
 package main
 
-// Every budget is in this file, its unit last in the name. One that cannot be
-// reached is reported as broken, with the reason in RATIONALE.md, and is not
-// moved.
+// Every budget is in this file, its unit last in the name. One that has not been
+// reached is not moved: it shows as over, RATIONALE.md says why, and a floor
+// beside it is held in its place. The floors are what was measured, with room for
+// a machine that is not quite idle.
 const (
 	// In Envoy's VM, relative to one copy of the body there, or to
 	// gjson.ValidBytes on the same bytes in an untreated module.
@@ -33,6 +34,18 @@ const (
 	moduleBytesMax        = 3_500_000
 	moduleGzippedBytesMax = 1_048_576
 	liveTimesMax          = 1
+)
+
+const (
+	smallChatGJSONFloor          = 1.0
+	smallChatAddedFloorMs        = 0.18
+	agentTurnAddedFloorMs        = 0.7
+	deltas200AddedFloorMs        = 0.4
+	firstChunkAddedFloorMs       = 0.35
+	smallChatThroughputFloorPart = 0.36
+	deltasThroughputFloorPart    = 0.28 // written at once, where Envoy alone has next to nothing to do
+	writesThroughputFloorPart    = 0.5  // a write for each
+	liveTimesFloor               = 1.4
 )
 
 func atMost(v float64) *limit  { return &limit{Value: v} }

@@ -39,17 +39,18 @@ import (
 
 // options say how long things are measured.
 type options struct {
-	rounds  int           // of the micro benchmarks
-	sample  time.Duration // for each loop in a round
-	pairs   int           // of exchanges, for what takes less than a millisecond
-	windows int           // of load on each side
-	window  time.Duration
-	starts  int // of Envoy with each module
+	rounds    int           // of the micro benchmarks
+	processes int           // of Envoy for them
+	sample    time.Duration // for each loop in a round
+	pairs     int           // of exchanges, for what takes less than a millisecond
+	windows   int           // of load on each side
+	window    time.Duration
+	starts    int // of Envoy with each module
 }
 
 var (
-	thorough = options{rounds: 7, sample: 200 * time.Millisecond, pairs: 600, windows: 7, window: time.Second, starts: 5}
-	quick    = options{rounds: 2, sample: 50 * time.Millisecond, pairs: 60, windows: 2, window: 300 * time.Millisecond, starts: 2}
+	thorough = options{rounds: 9, processes: 3, sample: 200 * time.Millisecond, pairs: 600, windows: 7, window: time.Second, starts: 5}
+	quick    = options{rounds: 2, processes: 1, sample: 50 * time.Millisecond, pairs: 60, windows: 2, window: 300 * time.Millisecond, starts: 2}
 )
 
 // part is one part of the run.

@@ -26,7 +26,7 @@ func size(ctx context.Context, r *report, m modules, o options) error {
 		}
 	}
 	shipped, empty := median(taken[0]), median(taken[1])
-	r.add(row{section, "Envoy live, against an empty Go module", shipped / empty, "×", atMost(liveTimesMax),
+	r.add(row{section, "Envoy live, against an empty Go module", shipped / empty, "×", atMost(liveTimesMax).reached(liveTimesFloor),
 		fmt.Sprintf("%s s with the module, %s s with an untreated empty one, medians of %d", number(shipped), number(empty), o.starts)})
 	return nil
 }

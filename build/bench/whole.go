@@ -62,19 +62,19 @@ var (
 const streaming = `{"model":"anthropic/claude-sonnet-5-5","stream":true,"messages":[{"role":"user","content":"Count to a hundred."}]}`
 
 func scenes(o options) []scene {
-	ask := func(name string, body []byte, pairs int, budget float64) scene {
-		return scene{name, post(body), whole(work.Answer()), jsonEnd, pairs, false, atMost(budget), ""}
+	ask := func(name string, body []byte, pairs int, budget *limit) scene {
+		return scene{name, post(body), whole(work.Answer()), jsonEnd, pairs, false, budget, ""}
 	}
 	stream := func(name string, r *reply, beside string) scene {
-		return scene{name, post([]byte(streaming)), r, streamsEnd, o.pairs, false, atMost(deltas200AddedMs), beside}
+		return scene{name, post([]byte(streaming)), r, streamsEnd, o.pairs, false, atMost(deltas200AddedMs).reached(deltas200AddedFloorMs), beside}
 	}
 	first := stream("first chunk of a stream", pausing(work.TextKind, 3), "time to the first byte of the body; the upstream pauses behind its first delta")
-	first.first, first.budget, first.pairs = true, atMost(firstChunkAddedMs), max(1, o.pairs/2)
+	first.first, first.budget, first.pairs = true, atMost(firstChunkAddedMs).reached(firstChunkAddedFloorMs), max(1, o.pairs/2)
 	return []scene{
-		ask(nameSmall, work.SmallChat(), o.pairs*2, smallChatAddedMs),
+		ask(nameSmall, work.SmallChat(), o.pairs*2, atMost(smallChatAddedMs).reached(smallChatAddedFloorMs)),
 		agentScene(o),
-		ask("8 MB image", work.Image(8<<20), max(3, o.pairs/15), image8MBAddedMs),
-		ask(nameImage, work.Image(24<<20), max(3, o.pairs/30), image24MBAddedMs),
+		ask("8 MB image", work.Image(8<<20), max(3, o.pairs/15), atMost(image8MBAddedMs)),
+		ask(nameImage, work.Image(24<<20), max(3, o.pairs/30), atMost(image24MBAddedMs)),
 		stream("200 text deltas", atOnce(work.TextKind, 200), "the upstream writes them at once"),
 		stream("200 tool-argument deltas", atOnce(work.ArgumentsKind, 200), "the upstream writes them at once"),
 		stream("200 text deltas, one write each", each(work.TextKind, 200), "a write of the upstream for each"),
@@ -85,7 +85,7 @@ func scenes(o options) []scene {
 
 func agentScene(o options) scene {
 	body := work.AgentTurn()
-	return scene{nameAgent, post(body), each(work.TextKind, 1), streamsEnd, o.pairs, false, atMost(agentTurnAddedMs), ""}
+	return scene{nameAgent, post(body), each(work.TextKind, 1), streamsEnd, o.pairs, false, atMost(agentTurnAddedMs).reached(agentTurnAddedFloorMs), ""}
 }
 
 // atOnce is a stream of n deltas that is written at once.
@@ -139,13 +139,16 @@ func full(ctx context.Context, r *report, m modules, o options) (err error) {
 
 // loads are the kinds of exchanges for many connections at once.
 func loads() []scene {
-	stream := post([]byte(streaming))
+	stream := func(name string, r *reply, floor float64) scene {
+		return scene{name: name, request: post([]byte(streaming)), reply: r, ends: streamsEnd, budget: atLeast(deltasThroughputPart).reached(floor)}
+	}
 	return []scene{
-		{name: nameSmall, request: post(work.SmallChat()), reply: whole(work.Answer()), ends: jsonEnd, budget: atLeast(smallChatThroughputPart)},
-		{name: "200 text deltas", request: stream, reply: atOnce(work.TextKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
-		{name: "200 tool-argument deltas", request: stream, reply: atOnce(work.ArgumentsKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
-		{name: "200 text deltas, one write each", request: stream, reply: each(work.TextKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
-		{name: "200 tool-argument deltas, one write each", request: stream, reply: each(work.ArgumentsKind, 200), ends: streamsEnd, budget: atLeast(deltasThroughputPart)},
+		{name: nameSmall, request: post(work.SmallChat()), reply: whole(work.Answer()), ends: jsonEnd,
+			budget: atLeast(smallChatThroughputPart).reached(smallChatThroughputFloorPart)},
+		stream("200 text deltas", atOnce(work.TextKind, 200), deltasThroughputFloorPart),
+		stream("200 tool-argument deltas", atOnce(work.ArgumentsKind, 200), deltasThroughputFloorPart),
+		stream("200 text deltas, one write each", each(work.TextKind, 200), writesThroughputFloorPart),
+		stream("200 tool-argument deltas, one write each", each(work.ArgumentsKind, 200), writesThroughputFloorPart),
 	}
 }
 
