@@ -6,9 +6,9 @@ import (
 )
 
 // readPairs reads the ABI's form of a header map: a count, two sizes per pair,
-// then each key and value with a zero byte behind it. Keys come in lower
-// case. The strings are b's own bytes, which nobody may change any more. A form that lies about a size is no
-// header map, and neither is an empty one: nil.
+// then each key and value with a zero byte behind it. Keys come in lower case.
+// The strings are b's own bytes, which nobody may change any more. A form that
+// lies about a size is no header map, and neither is an empty one: nil.
 func readPairs(b []byte) [][2]string {
 	if len(b) < 4 {
 		return nil

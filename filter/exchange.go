@@ -266,6 +266,7 @@ func (x *exchange) Done() {
 	x.recordEnd()
 	x.request, x.response = requestOver, responseOver
 	x.stream, x.key = nil, ""
+	x.requestHeaders, x.answerHeaders = nil, nil
 	x.endDownloads()
 }
 

@@ -9,9 +9,10 @@ import (
 // (operator.md, "Headers"): `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`.
 //
 // Where the upstream speaks of moments (RFC 3339), OpenAI speaks of the time
-// that is left, written like 6m0s or 1s: whole seconds, rounded up, never
-// below zero; now is in Unix seconds. Its input and output token limits have no name there. A value
-// that cannot be read is left out, and so is the second one for a name.
+// that is left, written like 6m0s or 1s: whole seconds, rounded up, never below
+// zero; now is in Unix seconds. Its input and output token limits have no name
+// there. A value that cannot be read is left out, and so is the second one for a
+// name.
 func rateLimits(pairs [][2]string, now int64) [][2]string {
 	var out [][2]string
 	for _, p := range pairs {
