@@ -68,11 +68,11 @@ func TestFailedModuleIsReplaced(t *testing.T) {
 // noticed, so that the other tests' silence means something.
 func TestRestrictedCallIsSeen(t *testing.T) {
 	forbid := func(c *envoy.Config) error {
-		return c.Remove(envoy.At(envoy.Filter, "capability_restriction_config", "allowed_capabilities", "proxy_get_property")...)
+		return c.Remove(envoy.At(envoy.Filter, "capability_restriction_config", "allowed_capabilities", "proxy_increment_metric")...)
 	}
 	e, _ := start(t, envoy.Options{FaultsExpected: true, Edits: []envoy.Edit{forbid}})
 	chat(t, client(t, false), e, hello)
-	if faults := strings.Join(e.Faults(), "\n"); !strings.Contains(faults, "restricted proxy-wasm capability: proxy_get_property") {
+	if faults := strings.Join(e.Faults(), "\n"); !strings.Contains(faults, "restricted proxy-wasm capability: proxy_increment_metric") {
 		t.Errorf("a call outside the list went unnoticed: %q", faults)
 	}
 }
