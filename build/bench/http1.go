@@ -164,8 +164,9 @@ func (m *messages) until(mark string) ([]byte, error) {
 
 // client is one connection to a proxy.
 type client struct {
-	conn net.Conn
-	in   *messages
+	conn  net.Conn
+	in    *messages
+	least int // an answer of fewer bytes is a fault
 }
 
 func dial(address string) (*client, error) {
@@ -173,7 +174,7 @@ func dial(address string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{conn, newMessages(conn)}, nil
+	return &client{conn: conn, in: newMessages(conn)}, nil
 }
 
 func (c *client) close() { c.conn.Close() }
@@ -188,6 +189,9 @@ func (c *client) ask(request []byte) (exchange, error) {
 	msg, err := c.send(request, false)
 	if err != nil {
 		return exchange{}, err
+	}
+	if msg.bytes < c.least {
+		return exchange{}, fmt.Errorf("an answer has %d bytes where the others have %d", msg.bytes, c.least)
 	}
 	return exchange{msg.first.Sub(begin), time.Since(begin)}, nil
 }

@@ -19,7 +19,7 @@
 //	memory     of the guest and of Envoy
 //	growth     sizes doubled
 //	size       of the module, and how late Envoy is live
-//	litellm    the same work through LiteLLM's proxy
+//	contest    the same work through LiteLLM's proxy   litellm: that as a process
 package main
 
 import (

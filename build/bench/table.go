@@ -56,11 +56,45 @@ func (r *row) broken() bool {
 	return !r.kept() && (r.Budget.Floor == 0 || !r.Budget.allows(r.Value, r.Budget.Floor))
 }
 
+// comparison is one kind of work, and what several have made of it. All of a
+// section have figures of the same names.
+type comparison struct {
+	Section string   `json:"section"`
+	Work    string   `json:"work"`
+	Figures []figure `json:"figures"`
+}
+
+// figure is one column of a comparison.
+type figure struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit,omitempty"`
+	Value float64 `json:"value"`
+	// None, where it is not empty, says why there is no value.
+	None string `json:"none,omitempty"`
+}
+
+func (f *figure) text() string {
+	if f.None != "" {
+		return f.None
+	}
+	return number(f.Value)
+}
+
+// heading is the figure's name with its unit.
+func (f *figure) heading() string {
+	if f.Unit == "" {
+		return f.Name
+	}
+	return f.Name + ", " + f.Unit
+}
+
 // report is all figures of a run, and what they were measured on.
 type report struct {
 	Machine []fact    `json:"machine"`
 	Began   time.Time `json:"began"`
-	Rows    []row     `json:"rows"`
+	Rows    []row     `json:"rows,omitempty"`
+	// Comparisons stand behind the rows.
+	Comparisons []comparison `json:"comparisons,omitempty"`
 
 	progress io.Writer
 }
@@ -76,6 +110,15 @@ func (r *report) add(rows ...row) {
 		fmt.Fprintln(r.progress, "  "+rows[i].line())
 	}
 	r.Rows = append(r.Rows, rows...)
+}
+
+func (r *report) compare(c comparison) {
+	text := "  " + c.Work
+	for i := range c.Figures {
+		text += "; " + c.Figures[i].heading() + ": " + c.Figures[i].text()
+	}
+	fmt.Fprintln(r.progress, text)
+	r.Comparisons = append(r.Comparisons, c)
 }
 
 // broken lists the figures that are worse than they may be.
@@ -164,7 +207,27 @@ func (r *report) markdown() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", row.Work, number(row.Value), row.Unit, row.budget(), row.verdict(), row.Beside)
 	}
+	r.writeComparisons(&b)
 	return b.String()
+}
+
+func (r *report) writeComparisons(b *strings.Builder) {
+	section := ""
+	for _, c := range r.Comparisons {
+		if c.Section != section {
+			section = c.Section
+			fmt.Fprintf(b, "\n## %s\n\n| work |", section)
+			for i := range c.Figures {
+				fmt.Fprintf(b, " %s |", c.Figures[i].heading())
+			}
+			fmt.Fprintf(b, "\n|---|%s\n", strings.Repeat("---:|", len(c.Figures)))
+		}
+		fmt.Fprintf(b, "| %s |", c.Work)
+		for i := range c.Figures {
+			fmt.Fprintf(b, " %s |", c.Figures[i].text())
+		}
+		b.WriteByte('\n')
+	}
 }
 
 // write puts the report into NAME.md and NAME.json of a directory.

@@ -202,8 +202,17 @@ func (p *pair) added(r *report, s scene) error {
 // the processor's caches.
 const turnMax = 50
 
+// sideError says which side of a comparison has failed.
+type sideError struct {
+	side int
+	err  error
+}
+
+func (e *sideError) Error() string { return e.err.Error() }
+func (e *sideError) Unwrap() error { return e.err }
+
 // byTurns asks each client its request s.pairs times, by turns, and gives the
-// milliseconds that each took.
+// milliseconds that each took. Its faults are sideErrors.
 func byTurns(clients []*client, requests [][]byte, s scene) (taken [][]float64, err error) {
 	taken = make([][]float64, len(clients))
 	turn := min(turnMax, max(1, s.pairs/4))
@@ -212,7 +221,7 @@ func byTurns(clients []*client, requests [][]byte, s scene) (taken [][]float64, 
 			for range min(turn, s.pairs-done) {
 				x, err := c.ask(requests[i])
 				if err != nil {
-					return nil, err
+					return nil, &sideError{i, err}
 				}
 				d := x.whole
 				if s.first {
@@ -244,7 +253,7 @@ func (p *pair) throughput(r *report, s scene, o options) error {
 	for range o.windows {
 		for i, e := range p.envoys {
 			began := processorTime(e.PID)
-			rate, answers, err := load8(e.Addr, s.request, o.window)
+			rate, answers, err := load8(e.Addr, s.request, 0, o.window)
 			if err != nil {
 				return err
 			}
@@ -259,8 +268,9 @@ func (p *pair) throughput(r *report, s scene, o options) error {
 	return nil
 }
 
-// load8 asks on all connections for the length of a window.
-func load8(address string, request []byte, window time.Duration) (rate float64, answers int, err error) {
+// load8 asks on all connections for the length of a window. Answers have at least
+// so many bytes.
+func load8(address string, request []byte, least int, window time.Duration) (rate float64, answers int, err error) {
 	var clients [connectionsForLoad]*client
 	for i := range clients {
 		c, err := dial(address)
@@ -268,6 +278,7 @@ func load8(address string, request []byte, window time.Duration) (rate float64, 
 			return 0, 0, err
 		}
 		defer c.close()
+		c.least = least
 		clients[i] = c
 	}
 	var group sync.WaitGroup
