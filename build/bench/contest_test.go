@@ -208,3 +208,15 @@ func TestComparisonsInTheTable(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
+
+func TestRanFor(t *testing.T) {
+	const line = "16765 (a (b) c) S 1 16765 16765 0 -1 4194304 9 0 0 0 120 34 7 8 20 0 5 0 100\n"
+	if got := ranFor(line); got != 1540*time.Millisecond {
+		t.Error(got)
+	}
+	for _, line := range []string{"", "no line", "1 (a) S 1 2"} {
+		if got := ranFor(line); got != 0 {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -52,17 +51,28 @@ func stop(e *envoy.Envoy, err *error) {
 	*err = errors.Join(*err, e.Stop())
 }
 
-// processorTime is what all threads of a process have run so far. It depends
-// less on what else the machine does than time on the clock. Zero where the
-// system does not tell; Linux does.
+// processorTime is what a process has run so far, with the threads that have ended
+// since. It depends less on what else the machine does than time on the clock. Zero
+// where the system does not tell; Linux does, in hundredths of a second.
 func processorTime(pid int) time.Duration {
-	var sum time.Duration
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is right
-	for _, task := range tasks {
-		ran, _, _ := strings.Cut(fileText(task), " ")
-		if ns, err := strconv.ParseInt(ran, 10, 64); err == nil {
-			sum += time.Duration(ns)
-		}
+	return ranFor(fileText(fmt.Sprintf("/proc/%d/stat", pid)))
+}
+
+// ranFor reads Linux's line about a process. The name in it, which may hold spaces
+// and parentheses, ends with the last one.
+func ranFor(stat string) time.Duration {
+	const user, system, tick = 11, 12, 10 * time.Millisecond // counted behind the name
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= system {
+		return 0
 	}
-	return sum
+	var ticks int64
+	for _, i := range []int{user, system} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * tick
 }
