@@ -190,14 +190,15 @@ func (bridge) ResumeRequest() error { return proxywasm.ResumeHttpRequest() }
 func (bridge) ResumeResponse() error { return proxywasm.ResumeHttpResponse() }
 
 func (b bridge) Enter() error {
-	return sdkStatusToError((sdkHost{}).ProxySetEffectiveContext(b.stream))
+	return sdkStatusToError(importSetEffectiveContext(b.stream))
 }
 
 func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error {
 	pairs, none := appendPairs(nil, headers), appendPairs(nil, nil)
 	var call uint32
-	status := (sdkHost{}).ProxyHttpCall(unsafe.StringData(cluster), len(cluster), unsafe.SliceData(pairs), len(pairs), nil, 0,
-		unsafe.SliceData(none), len(none), uint32(timeoutMs), &call)
+	status := importHTTPCall(unsafe.Pointer(unsafe.StringData(cluster)), uint32(len(cluster)),
+		unsafe.Pointer(unsafe.SliceData(pairs)), uint32(len(pairs)), nil, 0,
+		unsafe.Pointer(unsafe.SliceData(none)), uint32(len(none)), uint32(timeoutMs), unsafe.Pointer(&call))
 	if status != statusOK {
 		return sdkStatusToError(status)
 	}
@@ -205,7 +206,7 @@ func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done fu
 		// The callback is the plugin's. A stream that has ended is no longer there
 		// to be entered, and done will not ask for it.
 		if contexts.streams[b.stream] != nil {
-			(sdkHost{}).ProxySetEffectiveContext(b.stream)
+			importSetEffectiveContext(b.stream)
 		}
 		done(callResult(size))
 	})
@@ -232,7 +233,7 @@ const (
 // the host refuses.
 func define(kind uint32, m *Metric) bool {
 	if !m.defined {
-		status := (sdkHost{}).ProxyDefineMetric(kind, unsafe.StringData(m.name), len(m.name), &m.id)
+		status := importDefineMetric(kind, unsafe.Pointer(unsafe.StringData(m.name)), uint32(len(m.name)), unsafe.Pointer(&m.id))
 		if m.defined = status == statusOK; !m.defined {
 			proxywasm.LogWarn("the host would not define the metric " + m.name)
 		}

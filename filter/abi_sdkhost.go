@@ -52,18 +52,14 @@ const (
 	statusUnimplemented = 12
 )
 
-// sdkHost carries the SDK's host calls over to the imports. Calls that this
-// module never makes are not imported, so that a host may refuse them to it.
+// sdkHost carries over to the imports the host calls that this module makes by
+// way of the SDK. The others the bridge makes itself, or nobody.
 type sdkHost struct{}
 
 func pointer(p *byte) unsafe.Pointer { return unsafe.Pointer(p) }
 
 func (sdkHost) ProxyLog(level uint32, text *byte, size int) uint32 {
 	return importLog(level, pointer(text), uint32(size))
-}
-
-func (sdkHost) ProxySetProperty(path *byte, pathSize int, value *byte, valueSize int) uint32 {
-	return importSetProperty(pointer(path), uint32(pathSize), pointer(value), uint32(valueSize))
 }
 
 func (sdkHost) ProxyGetProperty(path *byte, pathSize int, value **byte, valueSize *int) uint32 {
@@ -76,41 +72,23 @@ func (sdkHost) ProxySendLocalResponse(status uint32, details *byte, detailsSize 
 		pointer(headers), uint32(headersSize), grpcStatus)
 }
 
-func (sdkHost) ProxyGetHeaderMapPairs(m uint32, pairs **byte, pairsSize *int) uint32 {
-	return importGetHeaderMapPairs(m, unsafe.Pointer(pairs), unsafe.Pointer(pairsSize))
-}
-
-func (sdkHost) ProxySetHeaderMapPairs(uint32, *byte, int) uint32 { return statusUnimplemented }
 func (sdkHost) ProxyGetBufferBytes(b uint32, start, length int, data **byte, dataSize *int) uint32 {
 	return importGetBufferBytes(b, uint32(start), uint32(length), unsafe.Pointer(data), unsafe.Pointer(dataSize))
 }
 
-func (sdkHost) ProxySetBufferBytes(b uint32, start, length int, data *byte, dataSize int) uint32 {
-	return importSetBufferBytes(b, uint32(start), uint32(length), pointer(data), uint32(dataSize))
-}
-
 func (sdkHost) ProxyContinueStream(stream uint32) uint32 { return importContinueStream(stream) }
 
-func (sdkHost) ProxyHttpCall(cluster *byte, clusterSize int, headers *byte, headersSize int, body *byte, bodySize int,
-	trailers *byte, trailersSize int, timeoutMs uint32, call *uint32) uint32 {
-	return importHTTPCall(pointer(cluster), uint32(clusterSize), pointer(headers), uint32(headersSize),
-		pointer(body), uint32(bodySize), pointer(trailers), uint32(trailersSize), timeoutMs, unsafe.Pointer(call))
+func (sdkHost) ProxySetProperty(*byte, int, *byte, int) uint32          { return statusUnimplemented }
+func (sdkHost) ProxyGetHeaderMapPairs(uint32, **byte, *int) uint32      { return statusUnimplemented }
+func (sdkHost) ProxySetHeaderMapPairs(uint32, *byte, int) uint32        { return statusUnimplemented }
+func (sdkHost) ProxySetBufferBytes(uint32, int, int, *byte, int) uint32 { return statusUnimplemented }
+func (sdkHost) ProxyHttpCall(*byte, int, *byte, int, *byte, int, *byte, int, uint32, *uint32) uint32 {
+	return statusUnimplemented
 }
-
-func (sdkHost) ProxySetEffectiveContext(id uint32) uint32 { return importSetEffectiveContext(id) }
-
-func (sdkHost) ProxyDefineMetric(kind uint32, name *byte, nameSize int, metric *uint32) uint32 {
-	return importDefineMetric(kind, pointer(name), uint32(nameSize), unsafe.Pointer(metric))
-}
-
-func (sdkHost) ProxyIncrementMetric(metric uint32, offset int64) uint32 {
-	return importIncrementMetric(metric, offset)
-}
-
-func (sdkHost) ProxyRecordMetric(metric uint32, value uint64) uint32 {
-	return importRecordMetric(metric, value)
-}
-
+func (sdkHost) ProxySetEffectiveContext(uint32) uint32               { return statusUnimplemented }
+func (sdkHost) ProxyDefineMetric(uint32, *byte, int, *uint32) uint32 { return statusUnimplemented }
+func (sdkHost) ProxyIncrementMetric(uint32, int64) uint32            { return statusUnimplemented }
+func (sdkHost) ProxyRecordMetric(uint32, uint64) uint32              { return statusUnimplemented }
 func (sdkHost) ProxyGetSharedData(*byte, int, **byte, *int, *uint32) uint32 {
 	return statusUnimplemented
 }

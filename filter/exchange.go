@@ -117,25 +117,25 @@ func (x *exchange) RequestHeaders(end bool) (action Action) {
 	x.began = x.host.Now()
 	x.requestHeaders = pairs
 	x.nameRequest(lookup(pairs, "x-request-id"))
-	return x.ownRequest(pairs, end)
+	return x.ownRequest(end)
 }
 
 // ownRequest checks what can be checked before the body: the path, the method,
 // the key.
-func (x *exchange) ownRequest(pairs [][2]string, end bool) Action {
+func (x *exchange) ownRequest(end bool) Action {
 	if x.route.endpoint == unknownPath {
 		return x.refuse(translate.NoRoute(), nil)
 	}
-	if lookup(pairs, ":method") != x.route.method {
+	if lookup(x.requestHeaders, ":method") != x.route.method {
 		return x.refuse(translate.WrongMethod(), [][2]string{{"allow", x.route.method}})
 	}
 	if x.plugin.config.credentials != gatewayKey {
-		if x.key = bearer(lookup(pairs, "authorization")); x.key == "" {
+		if x.key = bearer(lookup(x.requestHeaders, "authorization")); x.key == "" {
 			return x.refuse(translate.MissingKey(), nil)
 		}
 	}
 	if x.route.endpoint == chatCompletions {
-		return x.chatHeaders(pairs, end)
+		return x.chatHeaders(end)
 	}
 	return x.modelsHeaders()
 }

@@ -232,9 +232,7 @@ func (x *exchange) upstreamHeaders(path string) edits {
 // setClientHeaders turns the upstream's headers into the client's. length is that
 // of the body, or below zero where it is not known.
 func (x *exchange) setClientHeaders(status int, contentType string, length int) error {
-	if x.requestID == "" {
-		x.nameRequest("")
-	}
+	x.nameRequest("")
 	e := edits{host: x.host, m: ResponseHeaders, old: x.answerHeaders}
 	e.set(":status", decimal(status))
 	e.set("content-type", contentType)
@@ -280,9 +278,7 @@ func (x *exchange) rateLimits(pairs [][2]string) [][2]string {
 // replyHeaders are the headers of a reply of ours. pairs are those of the
 // upstream's answer that it stands for, if any.
 func (x *exchange) replyHeaders(pairs [][2]string) [][2]string {
-	if x.requestID == "" {
-		x.nameRequest("")
-	}
+	x.nameRequest("")
 	headers := [][2]string{{"content-type", jsonType}}
 	for _, p := range pairs {
 		if hasPrefix(p[0], "retry-after", "x-should-retry", rateLimitPrefix) {

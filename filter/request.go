@@ -11,8 +11,8 @@ import (
 
 // chatHeaders checks the headers of a chat request. They are held until the body
 // is translated, and rewritten then; where the host cannot hold them, at once.
-func (x *exchange) chatHeaders(pairs [][2]string, end bool) Action {
-	c := &x.plugin.config
+func (x *exchange) chatHeaders(end bool) Action {
+	c, pairs := &x.plugin.config, x.requestHeaders
 	size := contentLength(pairs)
 	switch {
 	case size > requestBodyBytesMax:

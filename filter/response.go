@@ -6,7 +6,7 @@ import "ezat.io/chat-completions/translate"
 // the host can do that: then the body can still change the status. They are
 // rewritten when they leave.
 func (x *exchange) beginAnswer(end bool) Action {
-	kind, encoded := x.classify(x.answerHeaders)
+	kind, encoded := x.classify()
 	if end || encoded && kind != responseError {
 		return x.answerWithout(encoded)
 	}
@@ -22,8 +22,8 @@ func (x *exchange) beginAnswer(end bool) Action {
 
 // classify names the kind of the response. encoded says that its body cannot
 // be read.
-func (x *exchange) classify(pairs [][2]string) (kind responsePhase, encoded bool) {
-	encoded = !isIdentity(lookup(pairs, "content-encoding"))
+func (x *exchange) classify() (kind responsePhase, encoded bool) {
+	encoded = !isIdentity(lookup(x.answerHeaders, "content-encoding"))
 	switch {
 	case x.status != 200:
 		return responseError, encoded
@@ -31,7 +31,7 @@ func (x *exchange) classify(pairs [][2]string) (kind responsePhase, encoded bool
 		return responseList, encoded
 	case x.route.endpoint == oneModel:
 		return responseModel, encoded
-	case x.reply.Stream && isEventStream(lookup(pairs, "content-type")):
+	case x.reply.Stream && isEventStream(lookup(x.answerHeaders, "content-type")):
 		return responseStream, encoded
 	}
 	return responseWhole, encoded
