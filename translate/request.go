@@ -14,7 +14,6 @@ import (
 type Request struct {
 	parser *Parser
 
-	model        jsontext.Value // a string
 	modelName    string
 	modelJSON    string // as it was spelled
 	stream       bool
@@ -189,7 +188,7 @@ func (r *Request) readSmall(fields *[fieldCount]jsontext.Value) *fault {
 // glance reads what the record of a refused request names, if it is readable.
 func (r *Request) glance(fields *[fieldCount]jsontext.Value) {
 	if v := fields[fieldModel]; v.Kind() == jsontext.String {
-		r.model, r.modelJSON = v, string(span(v))
+		r.modelJSON = string(span(v))
 		if r.modelName = r.modelJSON[1 : len(r.modelJSON)-1]; strings.IndexByte(r.modelName, '\\') >= 0 {
 			r.modelName = v.Text()
 		}
