@@ -130,13 +130,7 @@ func said(body []byte) (w words) {
 	if !bytes.HasSuffix(body, streamsEnd) {
 		return words{}
 	}
-	var text, arguments strings.Builder
-	for data := range events(body) {
-		delta := gjson.GetBytes(data, "choices.0.delta")
-		text.WriteString(delta.Get("content").String())
-		arguments.WriteString(delta.Get("tool_calls.0.function.arguments").String())
-	}
-	return words{text.String(), arguments.String()}
+	return streamed(body, "choices.0.delta.content", "choices.0.delta.tool_calls.0.function.arguments")
 }
 
 // meant reads Anthropic's answer in the same way.
@@ -144,11 +138,15 @@ func meant(body []byte) words {
 	if gjson.ValidBytes(body) {
 		return words{text: gjson.GetBytes(body, "content.0.text").String(), arguments: gjson.GetBytes(body, "content.0.input").Raw}
 	}
+	return streamed(body, "delta.text", "delta.partial_json")
+}
+
+// streamed joins what the events of a stream have at two paths.
+func streamed(body []byte, textPath, argumentsPath string) words {
 	var text, arguments strings.Builder
 	for data := range events(body) {
-		delta := gjson.GetBytes(data, "delta")
-		text.WriteString(delta.Get("text").String())
-		arguments.WriteString(delta.Get("partial_json").String())
+		text.WriteString(gjson.GetBytes(data, textPath).String())
+		arguments.WriteString(gjson.GetBytes(data, argumentsPath).String())
 	}
 	return words{text.String(), arguments.String()}
 }
@@ -164,9 +162,6 @@ func events(stream []byte) func(yield func([]byte) bool) {
 		}
 	}
 }
-
-// warmUps is how often each way is asked before it is measured.
-const warmUps = 10
 
 // warm asks one way some times and gives what it says, and the bytes of its
 // shortest answer.
@@ -319,8 +314,7 @@ func (c *contest) load(r *report, s scene, o options) error {
 	for range o.windows {
 		for i := ours; i < len(e.clients); i++ {
 			w := &c.ways[i]
-			began := processorTime(w.pid)
-			rate, answers, err := load8(w.address, e.requests[i], e.clients[i].least, o.window)
+			rate, cost, err := load8(w.address, w.pid, e.requests[i], e.clients[i].least, o.window)
 			if err != nil && i == rival {
 				e.leaveRivalOut(err)
 				break
@@ -329,7 +323,7 @@ func (c *contest) load(r *report, s scene, o options) error {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
 			rates[i] = append(rates[i], rate)
-			costs[i] = append(costs[i], float64(processorTime(w.pid)-began)/1000/float64(answers))
+			costs[i] = append(costs[i], cost)
 		}
 	}
 	mine, theirs, theirCost := median(rates[ours]), math.NaN(), math.NaN()

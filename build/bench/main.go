@@ -142,12 +142,13 @@ func choose(only string) ([]part, error) {
 		return parts, nil
 	}
 	var chosen []part
+	all := allParts()
 	for name := range strings.SplitSeq(only, ",") {
-		i := slices.IndexFunc(allParts(), func(p part) bool { return p.name == name })
+		i := slices.IndexFunc(all, func(p part) bool { return p.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("no part is called %q; there are %s", name, strings.Join(names(), ", "))
 		}
-		chosen = append(chosen, allParts()[i])
+		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }

@@ -152,6 +152,9 @@ func loads() []scene {
 	}
 }
 
+// warmUps is how often each side is asked before it is measured.
+const warmUps = 10
+
 // dialBoth opens a connection to each Envoy, and sees that both answer.
 func (p *pair) dialBoth(s scene) (clients [2]*client, err error) {
 	p.upstream.reply.Store(s.reply)
@@ -159,7 +162,7 @@ func (p *pair) dialBoth(s scene) (clients [2]*client, err error) {
 		if clients[i], err = dial(e.Addr); err != nil {
 			return clients, err
 		}
-		for range 10 { // the VM, and the connections behind Envoy, warm up
+		for range warmUps { // of the VM, and of the connections behind Envoy
 			msg, err := clients[i].send(s.request, true)
 			if err != nil {
 				return clients, err
@@ -252,25 +255,26 @@ func (p *pair) throughput(r *report, s scene, o options) error {
 	var rates, costs [2][]float64
 	for range o.windows {
 		for i, e := range p.envoys {
-			began := processorTime(e.PID)
-			rate, answers, err := load8(e.Addr, s.request, 0, o.window)
+			rate, cost, err := load8(e.Addr, e.PID, s.request, 0, o.window)
 			if err != nil {
 				return err
 			}
 			rates[i] = append(rates[i], rate)
-			costs[i] = append(costs[i], float64(processorTime(e.PID)-began)/1000/float64(answers))
+			costs[i] = append(costs[i], cost)
 		}
 	}
 	with, without := median(rates[0]), median(rates[1])
 	r.add(row{"Throughput in Envoy, 8 connections, one worker", s.name, with / without, "of that without the filter", s.budget,
-		fmt.Sprintf("%s%s/s with, %s/s without; Envoy's processor time for each: %s and %s µs", s.beside, number(with), number(without),
+		fmt.Sprintf("%s/s with, %s/s without; Envoy's processor time for each: %s and %s µs", number(with), number(without),
 			number(median(costs[0])), number(median(costs[1])))})
 	return nil
 }
 
 // load8 asks on all connections for the length of a window. Answers have at least
-// so many bytes.
-func load8(address string, request []byte, least int, window time.Duration) (rate float64, answers int, err error) {
+// so many bytes. rate is how many come in a second, cost the processor time in µs
+// that each takes the process.
+func load8(address string, pid int, request []byte, least int, window time.Duration) (rate, cost float64, err error) {
+	began := processorTime(pid)
 	var clients [connectionsForLoad]*client
 	for i := range clients {
 		c, err := dial(address)
@@ -294,9 +298,10 @@ func load8(address string, request []byte, least int, window time.Duration) (rat
 		})
 	}
 	group.Wait()
-	took := time.Since(begin)
+	took, ran := time.Since(begin), processorTime(pid)-began
+	answers := 0.0
 	for _, n := range counts {
-		answers += n
+		answers += float64(n)
 	}
-	return float64(answers) / took.Seconds(), answers, errors.Join(errs[:]...)
+	return answers / took.Seconds(), float64(ran) / 1000 / answers, errors.Join(errs[:]...)
 }
