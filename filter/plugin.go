@@ -1,6 +1,10 @@
 package main
 
-import "ezat.io/chat-completions/translate"
+import (
+	"math/rand/v2"
+
+	"ezat.io/chat-completions/translate"
+)
 
 // version is set by the linker: -X main.version=….
 var version = "dev"
@@ -40,11 +44,14 @@ func startPlugin(host Host, configuration []byte) *plugin {
 		images: &imageMemory{},
 
 		refusals: map[string]*Metric{},
-		parser: translate.Parser{Images: translate.ImagePolicy{
-			HTTP:    c.images.httpCluster != "",
-			HTTPS:   c.images.httpsCluster != "",
-			Private: c.images.allowPrivate,
-		}},
+		parser: translate.Parser{
+			Images: translate.ImagePolicy{
+				HTTP:    c.images.httpCluster != "",
+				HTTPS:   c.images.httpsCluster != "",
+				Private: c.images.allowPrivate,
+			},
+			Key: [2]uint64{rand.Uint64(), rand.Uint64()}, // from the host's random_get, by way of Go's runtime
+		},
 	}
 }
 

@@ -1,8 +1,9 @@
 package translate
 
 import (
-	"bytes"
+	"strconv"
 
+	"ezat.io/chat-completions/translate/internal/hash"
 	"ezat.io/chat-completions/translate/internal/jsontext"
 )
 
@@ -31,11 +32,11 @@ func (c *conversation) call(index int, v jsontext.Value) (b block, f *fault) {
 	if !m[2].Sent() {
 		return b, bad("is required").in("function")
 	}
-	b = block{kind: toolUseBlock, id: c.ids.fit(m[0])}
+	b = block{kind: toolUseBlock, tool: c.tools(toolBlock{})}
 	if f := c.function(m[2], &b); f != nil {
 		return b, f.in("function")
 	}
-	c.calls.add(string(m[0].Bytes()), c.index, index)
+	b.tool.call = c.calls.add(c.parser.kept.text.of(m[0]), c.index, index)
 	return b, nil
 }
 
@@ -47,7 +48,7 @@ func (c *conversation) function(v jsontext.Value, b *block) *fault {
 	if f := functionName(m[0]); f != nil {
 		return f
 	}
-	b.name = inner(m[0])
+	b.tool.name = inner(m[0])
 	var f *fault
 	if b.body, f = c.arguments(m[1]); f != nil {
 		return f.in("arguments")
@@ -69,12 +70,13 @@ func (c *conversation) arguments(v jsontext.Value) ([]byte, *fault) {
 	if v.Empty() {
 		return emptyObject, nil
 	}
-	text := make([]byte, 0, len(v.Inner())+jsontext.Slack)
-	text = jsontext.AppendDecoded(text, v.Inner())
 	doc := &c.parser.args
-	err := doc.Scan(text, jsontext.Limits{Depth: nestingLevelsMax, Values: c.valuesLeft})
+	err := doc.Scan(c.parser.kept.text.decoded(v.Inner()), jsontext.Limits{Depth: nestingLevelsMax, Values: c.valuesLeft, Mend: true})
 	c.valuesLeft -= doc.Values()
-	if err != nil {
+	switch {
+	case err != nil && err.Reason == jsontext.TooMany:
+		return nil, bad("brings the request body to more than " + strconv.Itoa(bodyValuesMax) + " values")
+	case err != nil:
 		return nil, bad(scanText(err))
 	}
 	if doc.Root().Kind() != jsontext.Object {
@@ -89,72 +91,87 @@ func (c *conversation) tool(m *[messageMembers]jsontext.Value) *fault {
 	if id.Kind() != jsontext.String {
 		return bad("must be a string").in("tool_call_id")
 	}
-	if !c.calls.answer(string(id.Bytes())) {
+	call, ok := c.calls.answer(c.parser.kept.text.of(id))
+	if !ok {
 		return bad("answers no open tool call of the assistant turn before it").in("tool_call_id")
 	}
-	parts, f := c.content(c.parser.kept.room(1), m[messageContent], partsOfTool)
+	parts, f := c.content(nil, m[messageContent], partsOfTool)
 	if f != nil {
 		return f.in("content")
 	}
 	t := c.turn(false)
-	if t.results == nil {
-		t.results = c.parser.kept.room(1)
-	}
-	t.results = append(t.results, block{kind: toolResultBlock, id: c.ids.fit(id), parts: parts})
+	t.results = c.add(t.results, block{kind: toolResultBlock, tool: c.tools(toolBlock{call: call, parts: parts})})
 	return nil
 }
 
-// pendingCalls are the calls of the newest assistant turn and which of them
+// tools puts what only calls and results have into the parser's memory.
+func (c *conversation) tools(t toolBlock) *toolBlock {
+	return &append(c.parser.kept.tools.room(1), t)[0]
+}
+
+// calls are all calls of a conversation, and which of the newest assistant turn's
 // have their result.
-type pendingCalls struct {
-	calls []pendingCall
-	open  map[string]int // id → 1 + index of the first call that is open
+type calls struct {
+	list []call
+	turn int // number of that turn's first call
+	ids  *idTable
 }
 
-type pendingCall struct {
-	message, index int
-	next           int // 1 + index of the next call with the same id
+// call is one call.
+type call struct {
+	id             int32 // number of its id in the table
+	uses           int32 // how many calls before it had the same id
+	next           int32 // 1 + number of the next call of the turn with the same id
+	message, index int32
 	answered       bool
+	name           []byte // its id upstream, fit to stand in quotes
 }
 
-func (p *pendingCalls) reset() {
-	p.calls = p.calls[:0]
-	clear(p.open)
+// from takes the parser's memory.
+func (c *calls) from(k *kept, key *hash.Key) {
+	c.list, c.ids = k.calls[:0], &k.ids
+	c.ids.begin(key)
 }
 
-func (p *pendingCalls) add(id string, message, index int) {
-	if p.open == nil {
-		p.open = make(map[string]int, 8)
+// begin begins an assistant turn.
+func (c *calls) begin() { c.turn = len(c.list) }
+
+// add adds a call of the newest turn and gives its number.
+func (c *calls) add(id []byte, message, index int) int {
+	n := len(c.list)
+	c.list = push(c.list, call{id: c.ids.add(id), message: int32(message), index: int32(index)})
+	used := &c.ids.ids[c.list[n].id]
+	c.list[n].uses = used.uses
+	used.uses++
+	if used.open == 0 {
+		used.open = int32(n + 1)
+	} else {
+		c.list[used.last-1].next = int32(n + 1)
 	}
-	p.calls = append(p.calls, pendingCall{message: message, index: index})
-	first := p.open[id]
-	if first == 0 {
-		p.open[id] = len(p.calls)
-		return
-	}
-	// Equal ids are the upstream's to refuse; here they queue up behind the first.
-	p.calls[len(p.calls)-1].next = p.calls[first-1].next
-	p.calls[first-1].next = len(p.calls)
+	used.last = int32(n + 1)
+	return n
 }
 
-// answer takes the first open call with that id; false when there is none.
-func (p *pendingCalls) answer(id string) bool {
-	first := p.open[id]
-	if first == 0 {
-		return false
+// answer takes the first open call with that id; false when there is none. At the
+// end of a turn all are answered, so what is open belongs to the newest one.
+func (c *calls) answer(id []byte) (number int, ok bool) {
+	i := c.ids.find(id)
+	if i < 0 || c.ids.ids[i].open == 0 {
+		return 0, false
 	}
-	call := &p.calls[first-1]
-	call.answered = true
-	p.open[id] = call.next
-	return true
+	used := &c.ids.ids[i]
+	number = int(used.open - 1)
+	used.open = c.list[number].next
+	c.list[number].answered = true
+	return number, true
 }
 
 // unanswered is the fault of the first call without a result. It belongs to an
 // earlier message than the one being read.
-func (p *pendingCalls) unanswered() *fault {
-	for _, call := range p.calls {
+func (c *calls) unanswered() *fault {
+	for _, call := range c.list[c.turn:] {
 		if !call.answered {
-			f := bad("has no tool message that answers it").in("id").at(call.index).in("tool_calls").at(call.message)
+			f := bad("has no tool message that answers it").in("id").at(int(call.index)).in("tool_calls").at(int(call.message))
 			f.placed = true
 			return f
 		}
@@ -162,89 +179,11 @@ func (p *pendingCalls) unanswered() *fault {
 	return nil
 }
 
-// idMap makes call ids fit for the upstream, which takes only letters, digits,
-// _ and - (decision 15). The map is a function of the id alone, so that a
-// conversation has the same ids in every request.
-type idMap struct {
-	messages jsontext.Value
-	learned  bool
-	taken    map[string]struct{} // fitting ids of the client that begin like mapped ones
-	apart    []byte              // what no id in taken ends with, and no mapped id has inside
-}
-
-// idPrefix begins every mapped id. Behind it each letter, digit and - stands for
-// itself and each other byte, _ among them, is _XX: two ids never meet.
-const idPrefix = "ezatid-"
-
-// learn finds the client's own ids that begin like mapped ones: only with those
-// could a mapped id collide.
-func (m *idMap) learn() {
-	m.learned = true
-	for it := m.messages.Items(); it.Next(); {
-		calls := it.Value().Get("tool_calls")
-		if calls.Kind() != jsontext.Array {
-			continue
-		}
-		for call := calls.Items(); call.Next(); {
-			id := call.Value().Get("id")
-			if id.Kind() != jsontext.String {
-				continue
-			}
-			text := id.Bytes()
-			if len(text) < len(idPrefix) || string(text[:len(idPrefix)]) != idPrefix || !fitting(text) {
-				continue
-			}
-			if m.taken == nil {
-				m.taken = map[string]struct{}{}
-			}
-			m.taken[string(text)] = struct{}{}
-			m.lengthen(text)
-		}
+// nameAll gives each call its id upstream. That of a call and of its result is one
+// and the same.
+func (c *calls) nameAll(room *textSlab) {
+	for i := range c.list {
+		call := &c.list[i]
+		call.name = c.ids.upstream(call.id, call.uses, room)
 	}
-}
-
-// lengthen keeps apart longer than the run of _ at the end of a taken id. No
-// mapped id has two of them in a row, for hexadecimal digits follow each.
-func (m *idMap) lengthen(taken []byte) {
-	run := len(taken) - len(bytes.TrimRight(taken, "_"))
-	for len(m.apart) < max(run+1, 2) {
-		m.apart = append(m.apart, '_')
-	}
-}
-
-// fit is the id as it goes upstream.
-func (m *idMap) fit(v jsontext.Value) []byte {
-	id := v.Bytes()
-	if fitting(id) {
-		return id
-	}
-	fit := append(make([]byte, 0, len(idPrefix)+2*len(id)), idPrefix...)
-	for _, c := range id {
-		if c != '_' && idByte(c) {
-			fit = append(fit, c)
-			continue
-		}
-		const digits = "0123456789ABCDEF"
-		fit = append(fit, '_', digits[c>>4], digits[c&15])
-	}
-	if !m.learned {
-		m.learn()
-	}
-	if _, ok := m.taken[string(fit)]; ok {
-		fit = append(fit, m.apart...)
-	}
-	return fit
-}
-
-func fitting(id []byte) bool {
-	for _, c := range id {
-		if !idByte(c) {
-			return false
-		}
-	}
-	return len(id) > 0
-}
-
-func idByte(c byte) bool {
-	return c-'0' <= 9 || c|0x20-'a' <= 25 || c == '_' || c == '-'
 }

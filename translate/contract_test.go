@@ -81,10 +81,11 @@ func TestDeepNesting(t *testing.T) {
 	}
 }
 
-// TestValuesLimit shows decision 46: 2,000,000 values pass, one more is a 400, also
+// TestValuesLimit shows decision 46: 500,000 values pass, one more is a 400, also
 // when arguments bring it.
 func TestValuesLimit(t *testing.T) {
-	const limit = 2_000_000
+	const limit = 500_000
+	const path = "messages[1].tool_calls[0].function.arguments"
 	var parser translate.Parser
 	// The object, model, messages, the message, its role, its content and the list:
 	// seven values around those of the list.
@@ -94,20 +95,71 @@ func TestValuesLimit(t *testing.T) {
 	if _, refusal := upstreamBytes(&parser, list(limit-7)); refusal != nil {
 		t.Errorf("%d values: %v", limit, refusal)
 	}
-	if _, refusal := upstreamBytes(&parser, list(limit-6)); refusal == nil || refusal.Status != 400 {
-		t.Errorf("%d values: %v, want a 400", limit+1, refusal)
+	wantRefusal(t, &parser, list(limit-6), "request body: has more than 500000 values")
+	// Nineteen in the body, and two around the list in the arguments.
+	arguments := func(n int) []byte {
+		return []byte(`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"t","arguments":"{\"a\":[` +
+			strings.Repeat("1,", n-1) + `1]}"}}]},{"role":"tool","tool_call_id":"c","content":"x"}]}`)
 	}
-	arguments := `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"t","arguments":"{\"a\":[` +
-		strings.Repeat("1,", limit) + `1]}"}}]},{"role":"tool","tool_call_id":"c","content":"x"}]}`
-	if _, refusal := upstreamBytes(&parser, []byte(arguments)); refusal == nil || refusal.Status != 400 {
-		t.Errorf("%d values in arguments: %v, want a 400", limit, refusal)
+	if _, refusal := upstreamBytes(&parser, arguments(limit-21)); refusal != nil {
+		t.Errorf("%d values, most in arguments: %v", limit, refusal)
+	}
+	wantRefusal(t, &parser, arguments(limit-20), path+": brings the request body to more than 500000 values")
+}
+
+// TestMembersLimit shows decision 46: 10,000 members of an object that is read pass,
+// one more is a 400; objects that pass through may have more.
+func TestMembersLimit(t *testing.T) {
+	const limit, text = 10_000, "has more than 10000 members"
+	members := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"key%d":%d`, i, i)
+		}
+		return b.String()
+	}
+	var parser translate.Parser
+	for _, place := range []struct {
+		body, path string
+		own        int
+	}{
+		{`{"model":"m","messages":[{"role":"user","content":"x"}]%s}`, "request body: ", 2},
+		{`{"model":"m","messages":[{"role":"user","content":"x"%s}]}`, "messages[0]: ", 2},
+		{`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x"%s}]}]}`, "messages[0].content[0]: ", 2},
+		{`{"model":"m","messages":[{"role":"user","content":"x"}],"stream_options":{"include_usage":true%s}}`, "stream_options: ", 1},
+		{`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"%s}}]}`, "tools[0].function: ", 1},
+	} {
+		body := func(n int) []byte { return []byte(strings.Replace(place.body, "%s", members(n-place.own), 1)) }
+		if _, refusal := upstreamBytes(&parser, body(limit)); refusal != nil {
+			t.Errorf("%s%d members: %v", place.path, limit, refusal)
+		}
+		wantRefusal(t, &parser, body(limit+1), place.path+text)
+	}
+	for _, passes := range []string{
+		`{"model":"m","messages":[{"role":"user","content":"x"}],"metadata":{"a":1%s}}`,
+		`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"a":1%s}}}]}`,
+		`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{\"a\":1%q}"}}]},{"role":"tool","tool_call_id":"c"}]}`,
+	} {
+		many := members(limit + 1)
+		passes = strings.Replace(strings.Replace(passes, "%q", strings.ReplaceAll(many, `"`, `\"`), 1), "%s", many, 1)
+		if _, refusal := upstreamBytes(&parser, []byte(passes)); refusal != nil {
+			t.Errorf("%.150s…: %v", passes, refusal)
+		}
+	}
+}
+
+// wantRefusal sends a body that must be a 400 with that text.
+func wantRefusal(t *testing.T, parser *translate.Parser, body []byte, text string) {
+	t.Helper()
+	if _, refusal := upstreamBytes(parser, body); refusal == nil || refusal.Status != 400 || refusal.Message != text {
+		t.Errorf("%.100s…: %v, want %s", body, refusal, text)
 	}
 }
 
 // TestLongerThanTheLimit shows decision 42: a body of nearly 32 MB may come out longer
 // than that.
 func TestLongerThanTheLimit(t *testing.T) {
-	const turns = 100_000
+	const turns = 80_000
 	var body bytes.Buffer
 	body.WriteString(`{"model":"m","messages":[`)
 	for range turns {

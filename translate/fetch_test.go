@@ -173,6 +173,7 @@ func TestDownloadedImages(t *testing.T) {
 	if len(p.Fetches) != 2 || p.Fetches[0].Uses != 2 || p.Fetches[1].Path != "messages[0].content[1].image_url.url" {
 		t.Fatalf("fetches %+v", p.Fetches)
 	}
+	failing := p.Fetches[1]
 	big := []byte("\x89PNG\r\n\x1a\n" + strings.Repeat("0123456789", 5000))
 	small := []byte("\xff\xd8\xff\x00")
 	p.Resolve([]Image{{ImageType(big), big}, {ImageType(small), small}})
@@ -195,7 +196,7 @@ func TestDownloadedImages(t *testing.T) {
 	if _, refused = parser.Parse([]byte(early)); refused == nil || refused.Message != `messages[0].content[0].image_url.url: could not download the image (not a public address)` {
 		t.Errorf("a private address in front of other faults gives %v", refused)
 	}
-	if e := p.Fetches[1].Failed("HTTP 404"); e.Message != "messages[0].content[1].image_url.url: could not download the image (HTTP 404)" || e.Field != "messages" {
+	if e := failing.Failed("HTTP 404"); e.Message != "messages[0].content[1].image_url.url: could not download the image (HTTP 404)" || e.Field != "messages" {
 		t.Errorf("failure %+v", e)
 	}
 	many := strings.Repeat(image("http://a/1")+`,`, 20) + image("http://a/1")

@@ -160,17 +160,17 @@ type wanted struct {
 
 	spoken bool        // some message is neither system nor developer
 	open   []*wantCall // the calls of the newest assistant turn
-	seen   map[string]bool
+	seen   map[string]int
 }
 
 type wantCall struct {
 	path     string
-	id       string
+	id, up   string
 	answered bool
 }
 
 func want(messages []saidMessage, ids map[string]string) *wanted {
-	w := &wanted{ids: ids, seen: map[string]bool{}}
+	w := &wanted{ids: ids, seen: map[string]int{}}
 	for i := range messages {
 		if w.message(i, &messages[i]); w.refused != "" {
 			return w
@@ -187,6 +187,7 @@ func want(messages []saidMessage, ids map[string]string) *wanted {
 func (w *wanted) message(i int, m *saidMessage) {
 	at := "messages[" + strconv.Itoa(i) + "]"
 	w.spoken = w.spoken || m.role != "system" && m.role != "developer"
+	var answered *wantCall
 	switch m.role {
 	case "function":
 		w.refused = at + `.role: the legacy "function" role is not supported; use tools`
@@ -197,7 +198,8 @@ func (w *wanted) message(i int, m *saidMessage) {
 			w.refused = at + ".tool_call_id: "
 			return
 		}
-		w.open[k].answered = true
+		answered = w.open[k]
+		answered.answered = true
 	}
 	blocks, texts, bad := w.content(m)
 	if bad != "" {
@@ -219,7 +221,7 @@ func (w *wanted) message(i int, m *saidMessage) {
 		w.turn(false).add(blocks, texts)
 	case "tool":
 		t := w.turn(false)
-		t.results = append(t.results, fmt.Sprintf("result %s %s", w.id(m.answers), strings.Join(blocks, ", ")))
+		t.results = append(t.results, fmt.Sprintf("result %s %s", answered.up, strings.Join(blocks, ", ")))
 	case "assistant":
 		w.assistant(at, m, blocks, texts)
 	}
@@ -238,12 +240,10 @@ func (w *wanted) assistant(at string, m *saidMessage, blocks, texts []string) {
 	t := w.turn(true)
 	t.add(blocks, texts)
 	for k, c := range m.calls {
-		w.open = append(w.open, &wantCall{path: fmt.Sprintf("%s.tool_calls[%d].id", at, k), id: c.id})
-		t.blocks = append(t.blocks, fmt.Sprintf("call %s f %s", w.id(c.id), c.input))
-		if w.seen[c.id] {
-			w.because("equal call ids")
-		}
-		w.seen[c.id] = true
+		call := &wantCall{path: fmt.Sprintf("%s.tool_calls[%d].id", at, k), id: c.id, up: w.id(c.id, w.seen[c.id])}
+		w.open = append(w.open, call)
+		t.blocks = append(t.blocks, fmt.Sprintf("call %s f %s", call.up, c.input))
+		w.seen[c.id]++
 	}
 }
 
@@ -261,11 +261,18 @@ const noUser = "messages: must contain at least one user message"
 
 func (w *wanted) because(reason string) { w.reasons = append(w.reasons, reason) }
 
-func (w *wanted) id(id string) string {
-	if mapped, foreign := w.ids[id]; foreign {
+// id is what becomes of a call's id that so many calls before it had.
+func (w *wanted) id(id string, uses int) string {
+	mapped, foreign := w.ids[id]
+	switch {
+	case uses == 0 && foreign:
 		return mapped
+	case uses == 0:
+		return id
+	case !foreign:
+		mapped = "ezatid-" + strings.ReplaceAll(id, "_", "_5F")
 	}
-	return id
+	return mapped + "__" + strconv.Itoa(uses)
 }
 
 func (w *wanted) turn(assistant bool) *wantTurn {
@@ -587,7 +594,7 @@ func sequences(kinds []kindOfMessage, n int, yield func([]kindOfMessage)) {
 // TestKindsOfConversations sends every sequence of up to three messages of all kinds
 // and of four of the common ones, and long random ones.
 func TestKindsOfConversations(t *testing.T) {
-	c := newConversations("assistant first", "prefill", "blank text", "equal call ids")
+	c := newConversations("assistant first", "prefill", "blank text")
 	try := func(kinds []kindOfMessage) { c.try(t, build(kinds)) }
 	every := append(slices.Clone(common), rare...)
 	for n := range 4 {

@@ -34,7 +34,6 @@ var reasons = map[string]reason{
 	"prefill":               because("43: prefill on models without it", `does not support assistant message prefill`),
 	"prefill with a format": because("43", `structured outputs are incompatible with assistant message prefill`),
 	"blank text":            because("11: only empty text is left out; 43", `must contain non-whitespace text`),
-	"equal call ids":        because("15: good ids are never touched; 43", "`tool_use` ids must be unique"),
 	"unknown bytes":         because("25: only bytes of the four types correct the declared one; 43", `Could not process image`),
 	"stray bits":            because("24: only what is no base64 is broken; 43", `Invalid base64 data`),
 	"no PDF":                because("43: the bytes of a document are not looked at", `The PDF specified was not valid`),

@@ -11,8 +11,13 @@ const (
 	nestingLevelsMax = 512
 
 	// bodyValuesMax bounds the JSON values of a body, those in the arguments of
-	// its calls included (decision 46).
-	bodyValuesMax = 2_000_000
+	// its calls included, membersMax the members of one object that the filter
+	// reads (decision 46).
+	bodyValuesMax = 500_000
+	membersMax    = 10_000
+
+	// idBytesMax bounds a call id upstream (decision 15).
+	idBytesMax = 64
 
 	// cacheKeyCharactersMax bounds prompt_cache_key (contract, "Prompt caching").
 	cacheKeyCharactersMax = 256

@@ -30,11 +30,16 @@ type block struct {
 	media string // imageBlock: its type, image/…
 	// body is the text's spelling without quotes, the base64 of a file, or the
 	// input of a call as spelled.
-	body  []byte
-	id    []byte  // toolUse, toolResult: fit to stand in quotes
+	body []byte
+	tool *toolBlock // toolUse, toolResult
+	mark *mark      // the client's own cache breakpoint
+}
+
+// toolBlock is what only calls and their results have.
+type toolBlock struct {
+	call  int     // number of the call among the request's, which knows its id
 	name  []byte  // toolUse: the spelling without quotes
 	parts []block // toolResult
-	mark  *mark   // the client's own cache breakpoint
 }
 
 // conversation reads messages in order and puts them into turns.
@@ -43,12 +48,11 @@ type conversation struct {
 	request    *Request
 	valuesLeft int
 
-	calls      pendingCalls
+	calls      calls
 	index      int  // of the message being read
 	partIndex  int  // of the content part being read
 	urls       int  // image URLs so far
 	clientTurn bool // some message is neither system nor developer
-	ids        idMap
 }
 
 // read reads `messages` (contract, "Messages"; decisions 10 to 17).
@@ -60,7 +64,6 @@ func (c *conversation) read(v jsontext.Value) *fault {
 	if f := array(v); f != nil {
 		return f
 	}
-	c.ids.messages = v
 	for it := v.Items(); it.Next(); {
 		c.index = it.Index()
 		if f := c.message(it.Value()); f != nil {
@@ -80,6 +83,7 @@ func (c *conversation) read(v jsontext.Value) *fault {
 	if len(c.request.turns) == 0 {
 		return bad(text)
 	}
+	c.calls.nameAll(&c.parser.kept.text)
 	return nil
 }
 
@@ -122,9 +126,6 @@ func (c *conversation) message(v jsontext.Value) *fault {
 // system adds to the system prompt, white-space-only text left out (decision 10).
 func (c *conversation) system(content jsontext.Value) *fault {
 	before := len(c.request.system)
-	if c.request.system == nil {
-		c.request.system = c.parser.kept.room(1)
-	}
 	blocks, f := c.content(c.request.system, content, partsOfSystem)
 	if f != nil {
 		return f.in("content")
@@ -141,9 +142,6 @@ func (c *conversation) system(content jsontext.Value) *fault {
 
 func (c *conversation) user(content jsontext.Value) *fault {
 	t := c.turn(false)
-	if t.blocks == nil {
-		t.blocks = c.parser.kept.room(1)
-	}
 	before := len(t.blocks)
 	var f *fault
 	if t.blocks, f = c.content(t.blocks, content, partsOfUser); f != nil {
@@ -159,7 +157,7 @@ func (c *conversation) user(content jsontext.Value) *fault {
 // no turns (decision 11).
 func (c *conversation) assistant(m *[messageMembers]jsontext.Value) *fault {
 	// A call, or a text and a call.
-	blocks, f := c.content(c.parser.kept.room(2), m[messageContent], partsOfAssistant)
+	blocks, f := c.content(c.parser.kept.blocks.room(2), m[messageContent], partsOfAssistant)
 	if f != nil {
 		return f.in("content")
 	}
@@ -178,13 +176,15 @@ func (c *conversation) assistant(m *[messageMembers]jsontext.Value) *fault {
 		if f := c.calls.unanswered(); f != nil {
 			return f
 		}
-		c.calls.reset()
+		c.calls.begin()
 	}
 	t := c.turn(true)
 	if len(t.blocks) == 0 {
 		t.blocks = blocks
 	} else {
-		t.blocks = append(t.blocks, blocks...)
+		for _, b := range blocks {
+			t.blocks = c.add(t.blocks, b)
+		}
 	}
 	if !hasCalls {
 		return nil
@@ -194,16 +194,24 @@ func (c *conversation) assistant(m *[messageMembers]jsontext.Value) *fault {
 		if f != nil {
 			return f.at(it.Index()).in("tool_calls")
 		}
-		t.blocks = append(t.blocks, b)
+		t.blocks = c.add(t.blocks, b)
 	}
 	return nil
+}
+
+// add is append for blocks, in the parser's memory.
+func (c *conversation) add(blocks []block, b block) []block {
+	if n := len(blocks); n == cap(blocks) {
+		blocks = append(c.parser.kept.blocks.room(max(2*n, 1)), blocks...)
+	}
+	return append(blocks, b)
 }
 
 // turn is the open turn of that role, or a new one.
 func (c *conversation) turn(assistant bool) *turn {
 	turns := &c.request.turns
 	if n := len(*turns); n == 0 || (*turns)[n-1].assistant != assistant {
-		*turns = append(*turns, turn{assistant: assistant})
+		*turns = push(*turns, turn{assistant: assistant})
 	}
 	return &(*turns)[len(*turns)-1]
 }
@@ -223,7 +231,7 @@ func (c *conversation) trimPrefill() {
 			return
 		}
 		if t.blocks = t.blocks[:last]; last == 0 {
-			*turns = (*turns)[:n-1]
+			*t, *turns = turn{}, (*turns)[:n-1]
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (c *conversation) content(blocks []block, v jsontext.Value, allowed partSet
 		if v.Empty() {
 			return blocks, nil
 		}
-		return append(blocks, block{kind: textBlock, body: inner(v)}), nil
+		return c.add(blocks, block{kind: textBlock, body: inner(v)}), nil
 	case jsontext.Array:
 		return c.parts(blocks, v, allowed)
 	}
@@ -54,7 +54,7 @@ func (c *conversation) parts(blocks []block, v jsontext.Value, allowed partSet) 
 			return blocks, f.at(it.Index())
 		}
 		if ok {
-			blocks = append(blocks, b)
+			blocks = c.add(blocks, b)
 		}
 	}
 	return blocks, nil

@@ -85,18 +85,18 @@ func echo(word []byte) string {
 
 // members reads an object that the filter looks into: out[i] becomes the value
 // of the known key number i. Other keys are passed over, but no key may come
-// twice (decision 4).
+// twice (decision 4), and an object has its bound (decision 46).
 func members(v jsontext.Value, known *keys, out []jsontext.Value) *fault {
-	var others *otherKeys
+	n := 0
 	for it := v.Members(); it.Next(); {
+		if n++; n > membersMax {
+			return bad("has more than " + strconv.Itoa(membersMax) + " members")
+		}
 		key := it.Key()
 		i := known.find(key)
 		switch {
 		case i < 0:
-			if others == nil {
-				others = new(otherKeys)
-			}
-			if others.repeats(key) {
+			if it.Repeats() {
 				return bad("duplicate field").in(echo(key))
 			}
 		case out[i].Kind() != jsontext.Absent:
@@ -136,41 +136,6 @@ func (k *keys) find(key []byte) int {
 		i = k.next[i-1]
 	}
 	return int(i) - 1
-}
-
-// otherKeys remembers the keys of an object that have no meaning here. Few are
-// searched one by one; many get a map, so that an object full of them costs no
-// quadratic time.
-type otherKeys struct {
-	few  [8][]byte
-	n    int
-	many map[string]struct{}
-}
-
-func (o *otherKeys) repeats(key []byte) bool {
-	if o.many != nil {
-		if _, ok := o.many[string(key)]; ok {
-			return true
-		}
-		o.many[string(key)] = struct{}{}
-		return false
-	}
-	for _, k := range o.few[:o.n] {
-		if string(k) == string(key) {
-			return true
-		}
-	}
-	if o.n < len(o.few) {
-		o.few[o.n] = key
-		o.n++
-		return false
-	}
-	o.many = make(map[string]struct{}, 4*len(o.few))
-	for _, k := range o.few {
-		o.many[string(k)] = struct{}{}
-	}
-	o.many[string(key)] = struct{}{}
-	return false
 }
 
 // Checks of a single value. They take values that were sent (not null).

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ezat.io/chat-completions/translate/internal/hash"
 	"ezat.io/chat-completions/translate/internal/jsontext"
 )
 
@@ -23,12 +24,13 @@ type Request struct {
 	schema      jsontext.Value // of response_format json_schema
 	temperature number
 	topP        number
-	maxTokens   []byte // the client's limit as digits, nil when not sent
-	stop        []jsontext.Value
-	cacheKey    string // prompt_cache_key
+	maxTokens   []byte         // the client's limit as digits, nil when not sent
+	stop        jsontext.Value // absent, null, a string or strings
+	cacheKey    string         // prompt_cache_key
 
 	system []block
 	turns  []turn
+	calls  []call // all of the conversation
 	tools  []tool
 	choice toolChoice
 	marked bool // the client set cache breakpoints of its own
@@ -111,6 +113,9 @@ var (
 // the next: a Request is good until the Parser reads another. The zero Parser
 // is ready.
 type Parser struct {
+	// Key is the secret of the tables that find repeated keys and ids; nothing that
+	// comes out depends on it. With the zero key a client can make a body slow.
+	Key [2]uint64
 	// Images says which image URLs can be fetched; the zero policy refuses all.
 	Images ImagePolicy
 
@@ -119,6 +124,7 @@ type Parser struct {
 	out  []byte       // where small pieces are joined
 	kept kept
 
+	used    bool // since the last Release
 	request Request
 	plan    Plan
 	fields  [fieldCount]jsontext.Value // of the body, while it is parsed
@@ -126,29 +132,39 @@ type Parser struct {
 
 // Parse reads and checks a Chat Completions body with a Parser of its own. The
 // body must stay unchanged while the Request, or the Plan made from it, is in
-// use. The fault reported is the first in the order of decision 6; every fault
+// use. Parse itself may mend halves of surrogate pairs in it (decision 8). The fault reported is the first in the order of decision 6; every fault
 // is a 400 of the contract's table. The Request comes beside a fault too, unless
 // the body is no object: then only its Reply is of use, for the record.
 func Parse(body []byte) (*Request, *Error) { return new(Parser).Parse(body) }
 
 // Parse is like the function Parse, in the Parser's memory.
 func (p *Parser) Parse(body []byte) (*Request, *Error) {
+	if p.used {
+		p.Release()
+	}
+	p.used = true
 	if f := p.scan(body); f != nil {
 		return nil, f.in("request body").refused()
 	}
 	fields := &p.fields
 	*fields = [fieldCount]jsontext.Value{}
 	if f := members(p.doc.Root(), fieldKeys, fields[:]); f != nil {
+		if f.path == "" {
+			f = f.in("request body")
+		}
 		return nil, f.refused()
 	}
-	p.request = Request{parser: p, turns: p.kept.begin()}
+	p.kept.begin()
+	p.request = Request{parser: p, turns: p.kept.turns[:0]}
 	r := &p.request
 	r.glance(fields)
 	if f := r.readSmall(fields); f != nil {
 		return r, f.refused()
 	}
 	conversation := conversation{parser: p, request: r, valuesLeft: bodyValuesMax - p.doc.Values()}
-	if f := conversation.read(fields[fieldMessages]); f != nil {
+	conversation.calls.from(&p.kept, (*hash.Key)(&p.Key))
+	f := conversation.read(fields[fieldMessages])
+	if r.calls = conversation.calls.list; f != nil {
 		return r, f.in("messages").refused()
 	}
 	if f := r.readTools(fields); f != nil {
@@ -159,7 +175,13 @@ func (p *Parser) Parse(body []byte) (*Request, *Error) {
 
 // Release lets go of the Request that was read last, and of the Plan made from
 // it: of what a huge one has needed nothing may stay until the next is read.
-func (p *Parser) Release() { p.request, p.plan = Request{}, Plan{} }
+func (p *Parser) Release() {
+	p.doc.Release()
+	p.args.Release()
+	p.kept.release(p.request.turns, p.request.calls)
+	p.request, p.plan, p.fields = Request{}, Plan{}, [fieldCount]jsontext.Value{}
+	p.used = false
+}
 
 // readSmall reads all fields but messages and tools, in order.
 func (r *Request) readSmall(fields *[fieldCount]jsontext.Value) *fault {
@@ -206,7 +228,8 @@ func (p *Parser) scan(body []byte) *fault {
 	if len(body) == 0 {
 		return bad("is empty")
 	}
-	if err := p.doc.Scan(body, jsontext.Limits{Depth: nestingLevelsMax, Values: bodyValuesMax}); err != nil {
+	p.doc.Key = p.Key
+	if err := p.doc.Scan(body, jsontext.Limits{Depth: nestingLevelsMax, Values: bodyValuesMax, Mend: true}); err != nil {
 		return bad(scanText(err))
 	}
 	if p.doc.Root().Kind() != jsontext.Object {
@@ -416,29 +439,27 @@ func (r *Request) readStop(v jsontext.Value) *fault {
 	case jsontext.Absent, jsontext.Null:
 		return nil
 	case jsontext.String:
-		return r.addStop(v)
+		r.stop = v
+		return checkStop(v)
 	case jsontext.Array:
 		for it := v.Items(); it.Next(); {
 			if it.Value().Kind() != jsontext.String {
 				return bad("must be a string or an array of strings")
 			}
-			if f := r.addStop(it.Value()); f != nil {
+			if f := checkStop(it.Value()); f != nil {
 				return f
 			}
 		}
+		r.stop = v
 		return nil
 	}
 	return bad("must be a string or an array of strings")
 }
 
-func (r *Request) addStop(v jsontext.Value) *fault {
-	if v.Empty() {
-		return nil
-	}
-	if blank(v.Inner()) {
+func checkStop(v jsontext.Value) *fault {
+	if !v.Empty() && blank(v.Inner()) {
 		return bad("a stop string must have more than white space in it")
 	}
-	r.stop = append(r.stop, v)
 	return nil
 }
 
@@ -450,8 +471,12 @@ func (r *Request) readCacheKey(fields *[fieldCount]jsontext.Value) *fault {
 	if f := str(v); f != nil {
 		return f.in("prompt_cache_key")
 	}
-	r.cacheKey = v.Text()
-	if utf8.RuneCountInString(r.cacheKey) > cacheKeyCharactersMax {
+	const longestCharacter = 12 // bytes, of a surrogate pair
+	if len(v.Inner()) <= longestCharacter*cacheKeyCharactersMax {
+		r.cacheKey = v.Text()
+	}
+	if r.cacheKey == "" && !v.Empty() || utf8.RuneCountInString(r.cacheKey) > cacheKeyCharactersMax {
+		r.cacheKey = ""
 		return bad("must have at most " + strconv.Itoa(cacheKeyCharactersMax) + " characters").in("prompt_cache_key")
 	}
 	return nil

@@ -16,7 +16,7 @@ func (p *Plan) Write(emit func(piece []byte)) {
 	if parser.out == nil {
 		parser.out = make([]byte, 0, 2*pieceBytes)
 	}
-	w := writer{buf: parser.out, emit: emit, images: p.images}
+	w := writer{buf: parser.out, emit: emit, images: p.images, calls: p.request.calls}
 	w.fields(p)
 	w.tools(p)
 	w.system(p)
@@ -30,6 +30,7 @@ type writer struct {
 	buf    []byte
 	emit   func([]byte)
 	images []Image
+	calls  []call
 }
 
 func (w *writer) text(s string) {
@@ -91,14 +92,31 @@ func (w *writer) fields(p *Plan) {
 		w.text(`,"top_p":`)
 		w.span(p.topP)
 	}
-	for i, stop := range p.request.stop {
-		w.text(separator(i, `,"stop_sequences":[`))
-		w.span(span(stop))
+	w.stop(p.request.stop)
+	w.choice(p.choice)
+}
+
+// stop writes what stop says: one string or a list, empty ones left out.
+func (w *writer) stop(stop jsontext.Value) {
+	n := 0
+	one := func(v jsontext.Value) {
+		if !v.Empty() {
+			w.text(separator(n, `,"stop_sequences":[`))
+			w.span(span(v))
+			n++
+		}
 	}
-	if len(p.request.stop) > 0 {
+	switch stop.Kind() {
+	case jsontext.String:
+		one(stop)
+	case jsontext.Array:
+		for it := stop.Items(); it.Next(); {
+			one(it.Value())
+		}
+	}
+	if n > 0 {
 		w.text(`]`)
 	}
-	w.choice(p.choice)
 }
 
 // separator begins a list before its first element and parts it before others.
@@ -254,20 +272,21 @@ func (w *writer) block(b *block, automatic bool) {
 		w.file(`{"type":"document","source":{"type":"base64","media_type":"`, b)
 	case toolUseBlock:
 		w.text(`{"type":"tool_use","id":"`)
-		w.span(b.id)
+		w.span(w.calls[b.tool.call].name)
 		w.text(`","name":"`)
-		w.span(b.name)
+		w.span(b.tool.name)
 		w.text(`","input":`)
 		w.span(b.body)
 	case toolResultBlock:
 		w.text(`{"type":"tool_result","tool_use_id":"`)
-		w.span(b.id)
+		w.span(w.calls[b.tool.call].name)
 		w.text(`"`)
-		for i := range b.parts {
+		parts := b.tool.parts
+		for i := range parts {
 			w.text(separator(i, `,"content":[`))
-			w.block(&b.parts[i], false)
+			w.block(&parts[i], false)
 		}
-		if len(b.parts) > 0 {
+		if len(parts) > 0 {
 			w.text(`]`)
 		}
 	}

@@ -172,10 +172,10 @@ func atOnceOn8(ctx context.Context, r *report, w *watched) error {
 func worst() []item {
 	return []item{
 		{name: "24 MB of escapes", body: work.Escapes(24 << 20)},
-		{name: "1,990,000 numbers in a schema", body: work.Values(1_990_000)},
-		{name: "390,000 text parts of one letter", body: work.Parts(390_000)},
-		{name: "390,000 messages of a few words", body: work.Messages(390_000)},
-		{name: "60,000 tool calls with their results", body: work.Calls(60_000)},
+		{name: "499,000 numbers in a schema", body: work.Values(499_000)},
+		{name: "160,000 text parts of one letter", body: work.Parts(160_000)},
+		{name: "160,000 messages of a few words", body: work.Messages(160_000)},
+		{name: "29,000 tool calls with their results", body: work.Calls(29_000)},
 	}
 }
 

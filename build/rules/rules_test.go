@@ -24,6 +24,7 @@ const sdk = "github.com/tetratelabs/proxy-wasm-go-sdk"
 // that reads a clock, draws randomness, logs, or reflects.
 var coreImports = []string{
 	"bytes", "encoding/base64", "math", "math/bits", "strconv", "strings", "unicode", "unicode/utf8", "unsafe",
+	"ezat.io/chat-completions/translate/internal/hash",
 	"ezat.io/chat-completions/translate/internal/jsontext",
 	"ezat.io/chat-completions/translate/internal/sse",
 }

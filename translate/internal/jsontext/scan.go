@@ -10,6 +10,8 @@ package jsontext
 import (
 	"math/bits"
 	"unsafe"
+
+	"ezat.io/chat-completions/translate/internal/hash"
 )
 
 // Kind tells what a value is.
@@ -56,6 +58,9 @@ type Error struct {
 type Limits struct {
 	Depth  int // levels of nesting, at most 512
 	Values int // values, keys not counted
+	// Mend lets the scanner write U+FFFD (\ufffd, which is as long) over each half
+	// of a surrogate pair, in src itself: the text then has none.
+	Mend bool
 }
 
 const depthMax = 512
@@ -88,6 +93,10 @@ type node struct {
 // Doc is an indexed JSON text. The zero Doc is ready; Scan may be called again
 // to index another text in the same memory.
 type Doc struct {
+	// Key is the secret of the tables that find repeated keys: without it a text
+	// could be made whose keys all meet.
+	Key hash.Key
+
 	src   []byte // the text; Slack zero bytes stand behind it
 	nodes []node
 	lone  bool // some string has half of a surrogate pair
@@ -95,11 +104,12 @@ type Doc struct {
 	values int // how many values there are, keys not counted
 
 	scanner scanner // kept for its stack of open containers
+	names   nameSet // of the object that is walked
 }
 
 // Scan validates src and indexes it. The text must stay unchanged while the
 // Doc is in use. Scan reads up to Slack bytes behind src where its capacity
-// holds zeros there, and copies src otherwise.
+// holds zeros there, and copies src otherwise. Only Limits.Mend lets it write.
 func (d *Doc) Scan(src []byte, lim Limits) *Error {
 	if len(src) > 1<<31-1-Slack {
 		return &Error{TooLong, 0}
@@ -115,16 +125,26 @@ func (d *Doc) Scan(src []byte, lim Limits) *Error {
 	d.lone = false
 	s := &d.scanner
 	s.base, s.nodes = unsafe.Pointer(unsafe.SliceData(d.src)), d.nodes
-	s.values, s.depth, s.lone = lim.Values, min(lim.Depth, depthMax), false
+	s.left, s.values, s.depth, s.lone, s.mend = 0, lim.Values, min(lim.Depth, depthMax), false, lim.Mend
+	s.grant()
 	err := s.text(len(src))
-	d.nodes, s.nodes = s.nodes, nil
+	d.nodes, s.nodes, s.base = s.nodes, nil, nil
 	d.lone = s.lone
-	d.values = lim.Values - s.values
+	d.values = lim.Values - s.values - max(s.left, 0)
 	if err != nil && err.Offset >= len(src) && err.Reason == Syntax {
 		err.Reason = Truncated
 		err.Offset = len(src)
 	}
 	return err
+}
+
+// Release lets go of the text, and of what only a huge one has needed.
+func (d *Doc) Release() {
+	d.src = nil
+	if cap(d.nodes) > nodesKept {
+		d.nodes = nil
+	}
+	d.names.release()
 }
 
 // withSlack returns src with zeros readable behind it.
@@ -156,10 +176,29 @@ func (d *Doc) Root() Value { return Value{d, 0} }
 type scanner struct {
 	base   unsafe.Pointer
 	nodes  []node
-	values int // how many more values may come
+	left   int // how many more values the index has room for, and the text may have
+	values int // how many more may come behind those
 	depth  int // how deep the text may nest
 	lone   bool
+	mend   bool
 	open   []uint32 // the open containers, as many as levels have ever been needed
+}
+
+// grant gives the scanner room for more values; false when there may be none. A
+// value needs at most two nodes until the next one begins: its own, and that of
+// the key behind it. The index doubles, so that what growing leaves behind is no
+// larger than the index.
+func (s *scanner) grant() bool {
+	s.left = 0
+	if s.values == 0 {
+		return false
+	}
+	if cap(s.nodes)-len(s.nodes) < 2 {
+		s.nodes = append(make([]node, 0, 2*cap(s.nodes)), s.nodes...)
+	}
+	s.left = min((cap(s.nodes)-len(s.nodes))/2, s.values)
+	s.values -= s.left
+	return true
 }
 
 func (s *scanner) at(i int) byte     { return *(*byte)(unsafe.Add(s.base, i)) }
@@ -168,6 +207,10 @@ func (s *scanner) load(i int) uint64 { return *(*uint64)(unsafe.Add(s.base, i)) 
 func (s *scanner) space(i int) int {
 	for {
 		c := s.at(i)
+		if c == ' ' && s.load(i) == ones*' ' {
+			i += 8
+			continue
+		}
 		if c > ' ' {
 			return i
 		}
@@ -186,9 +229,10 @@ func (s *scanner) text(n int) *Error {
 	i := s.space(0)
 	for {
 		// A value begins at i.
-		if s.values--; s.values < 0 {
+		if s.left == 0 && !s.grant() {
 			return &Error{TooMany, i}
 		}
+		s.left--
 		self := uint32(len(s.nodes))
 		switch c := s.at(i); c {
 		case '"':
@@ -372,6 +416,9 @@ func plain(w uint64) uint64 {
 	return ((quote - ones) | (slash - ones) | (w - ones*0x20) | w) & highs
 }
 
+// mended is U+FFFD as a half of a surrogate pair is spelled, in as many bytes.
+var mended = [6]byte{'\\', 'u', 'f', 'f', 'f', 'd'}
+
 // str scans the string whose quote stands at i and returns the offset behind
 // its closing quote.
 func (s *scanner) str(i int) (int, uint8, *Error) {
@@ -399,7 +446,10 @@ func (s *scanner) str(i int) (int, uint8, *Error) {
 			if end < 0 {
 				return 0, 0, syntax(-end)
 			}
-			if lone {
+			switch {
+			case lone && s.mend:
+				*(*[6]byte)(unsafe.Add(s.base, i)) = mended
+			case lone:
 				flags |= flagLone
 				s.lone = true
 			}
@@ -491,22 +541,36 @@ func (s *scanner) escape(i int) (end int, lone bool) {
 // unit reads four hexadecimal digits; bad is the offset of the first byte that
 // is none.
 func (s *scanner) unit(i int) (unit uint32, bad int) {
-	for k := i; k < i+4; k++ {
-		h := hexValue(s.at(k))
-		if h > 15 {
-			return 0, k
+	w := uint32(s.load(i))
+	unit = hexUnit(w)
+	if unit > 0xFFFF {
+		for bad = i; hexValues[s.at(bad)] != hexWrong; {
+			bad++
 		}
-		unit = unit<<4 | uint32(h)
+		return 0, bad
 	}
 	return unit, 0
 }
 
-func hexValue(c byte) byte {
-	switch {
-	case c-'0' <= 9:
-		return c - '0'
-	case c|0x20 >= 'a' && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10
-	}
-	return 0xFF
+// hexUnit is the value of four hexadecimal digits, the first of them in the low
+// byte of w; above 0xFFFF where a byte is none.
+func hexUnit(w uint32) uint32 {
+	return hexValues[w&0xFF]<<12 | hexValues[w>>8&0xFF]<<8 | hexValues[w>>16&0xFF]<<4 | hexValues[w>>24]
 }
+
+// hexWrong marks what is no hexadecimal digit: in any place of hexUnit it makes
+// the value too large.
+const hexWrong = 1 << 16
+
+var hexValues = func() (t [256]uint32) {
+	for i := range t {
+		t[i] = hexWrong
+	}
+	for i := range 10 {
+		t['0'+i] = uint32(i)
+	}
+	for i := range 6 {
+		t['a'+i], t['A'+i] = uint32(10+i), uint32(10+i)
+	}
+	return t
+}()

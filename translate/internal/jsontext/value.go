@@ -1,5 +1,7 @@
 package jsontext
 
+import "unicode/utf8"
+
 // Value is one value of a Doc. The zero Value is absent.
 type Value struct {
 	d *Doc
@@ -61,8 +63,29 @@ func (v Value) Text() string { return string(v.Bytes()) }
 
 // Is tells whether the value is a string with the text s.
 func (v Value) Is(s string) bool {
-	const longestEscape = 6 // \\u0041: a longer spelling cannot be s and is not decoded
-	return v.Kind() == String && len(v.Inner()) <= longestEscape*len(s) && string(v.Bytes()) == s
+	return v.Kind() == String && (!v.Escaped() && string(v.Inner()) == s || v.Escaped() && spells(v.Inner(), s))
+}
+
+// spells tells whether a spelling (without quotes) has the text s. It stops at the
+// first byte that differs.
+func spells(inner []byte, s string) bool {
+	for len(inner) > 0 && len(s) > 0 {
+		if inner[0] != '\\' {
+			if inner[0] != s[0] {
+				return false
+			}
+			inner, s = inner[1:], s[1:]
+			continue
+		}
+		var text [utf8.UTFMax]byte
+		r, n := DecodeEscape(inner)
+		size := utf8.EncodeRune(text[:], r)
+		if len(s) < size || s[:size] != string(text[:size]) {
+			return false
+		}
+		inner, s = inner[n:], s[size:]
+	}
+	return len(inner) == 0 && len(s) == 0
 }
 
 // Empty tells whether a string, array or object has nothing in it.
@@ -114,6 +137,7 @@ func (v Value) Members() Members {
 type Members struct {
 	d              *Doc
 	cur, next, end uint32
+	named          bool // the Doc's set of names is that of this walk
 }
 
 // Next goes to the next member; false at the end.
@@ -126,8 +150,28 @@ func (it *Members) Next() bool {
 	return true
 }
 
-// Key is the member's name, decoded.
-func (it *Members) Key() []byte { return Value{it.d, it.cur}.Bytes() }
+// Key is the member's name, decoded. It is good until another walk begins.
+func (it *Members) Key() []byte {
+	if key := (Value{it.d, it.cur}); !key.Escaped() {
+		return key.Inner()
+	}
+	it.begin()
+	return it.d.decodedKey(it.cur)
+}
+
+// Repeats tells whether the member's name is among those that the walk has asked
+// about before. Key must have been called for the member.
+func (it *Members) Repeats() bool {
+	it.begin()
+	return it.d.nameRepeats(it.cur)
+}
+
+func (it *Members) begin() {
+	if !it.named {
+		it.named = true
+		it.d.names.begin()
+	}
+}
 
 // Value is the member's value.
 func (it *Members) Value() Value { return Value{it.d, it.cur + 1} }
@@ -139,7 +183,7 @@ func (v Value) Get(name string) Value {
 		return Value{}
 	}
 	for it := v.Members(); it.Next(); {
-		if string(it.Key()) == name {
+		if (Value{it.d, it.cur}).Is(name) {
 			return it.Value()
 		}
 	}

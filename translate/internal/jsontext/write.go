@@ -1,6 +1,7 @@
 package jsontext
 
 import (
+	"math/bits"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -9,21 +10,50 @@ import (
 // Half of a surrogate pair becomes U+FFFD (decision 8). The spelling must have
 // passed Scan.
 func AppendDecoded(dst, inner []byte) []byte {
-	for i := 0; i < len(inner); {
-		k := i
-		for k < len(inner) && inner[k] != '\\' {
-			k++
-		}
-		dst = append(dst, inner[i:k]...)
-		if k == len(inner) {
-			break
-		}
-		r, n := DecodeEscape(inner[k:])
-		dst = utf8.AppendRune(dst, r)
-		i = k + n
+	k := len(dst) // where the next byte goes: a text is never longer than its spelling
+	if cap(dst)-k < len(inner) {
+		dst = append(make([]byte, 0, k+len(inner)), dst...)
 	}
-	return dst
+	dst = dst[:k+len(inner)]
+	from, to := unsafe.Pointer(unsafe.SliceData(inner)), unsafe.Pointer(unsafe.SliceData(dst))
+	for i := 0; i < len(inner); {
+		if i+8 <= len(inner) {
+			// Eight bytes at once, of which those in front of a backslash stay. There
+			// is room for all: as much is left of the text as of its spelling.
+			w := wordAt(from, i)
+			*(*uint64)(unsafe.Add(to, k)) = w
+			n := bits.TrailingZeros64(slashes(w)) >> 3
+			i, k = i+n, k+n
+			if n == 8 {
+				continue
+			}
+		} else if inner[i] != '\\' {
+			dst[k] = inner[i]
+			i, k = i+1, k+1
+			continue
+		}
+		if i+1 < len(inner) && unescaped[inner[i+1]] != 0 {
+			dst[k] = unescaped[inner[i+1]]
+			i, k = i+2, k+1
+			continue
+		}
+		r, n := DecodeEscape(inner[i:])
+		k += utf8.EncodeRune(dst[k:], r)
+		i += n
+	}
+	clear(dst[k:min(k+8, len(dst))]) // what the last eight bytes have left
+	return dst[:k]
 }
+
+// slashes has a high bit set for each backslash in w; above the first one there
+// may be false bits.
+func slashes(w uint64) uint64 {
+	w ^= ones * '\\'
+	return (w - ones) &^ w & highs
+}
+
+// unescaped is what the short escapes stand for, by their second byte.
+var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // DecodeEscape reads the escape at the front of b, a surrogate pair as one
 // character, half of a pair as U+FFFD. It returns the character and the length
@@ -66,15 +96,10 @@ func hex4(b []byte) rune {
 	if len(b) < 4 {
 		return -1
 	}
-	var r rune
-	for _, c := range b[:4] {
-		h := hexValue(c)
-		if h > 15 {
-			return -1
-		}
-		r = r<<4 | rune(h)
+	if unit := hexUnit(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24); unit <= 0xFFFF {
+		return rune(unit)
 	}
-	return r
+	return -1
 }
 
 // AppendMended appends a span of JSON text as spelled, but with each half of a
