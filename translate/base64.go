@@ -63,13 +63,15 @@ func digitsEnd(text []byte) int {
 }
 
 func withoutSpace(text []byte) []byte {
-	kept := make([]byte, 0, len(text))
+	kept := make([]byte, len(text))
+	n := 0
 	for _, c := range text {
+		kept[n] = c
 		if sextets[c] != sextetSpace {
-			kept = append(kept, c)
+			n++
 		}
 	}
-	return kept
+	return kept[:n]
 }
 
 // sniff tells from the first bytes of a file in base64 which type it is: one of

@@ -3,7 +3,6 @@ package translate
 import (
 	"bytes"
 	"strconv"
-	"strings"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
 )
@@ -38,7 +37,7 @@ func (c *conversation) imageURL(v jsontext.Value, b *block) *fault {
 		return bad("must be a string")
 	}
 	b.kind = imageBlock
-	url := v.Bytes()
+	url := c.parser.kept.text.of(v)
 	switch {
 	case hasPrefixFold(url, "data:"):
 	case hasPrefixFold(url, "http://"), hasPrefixFold(url, "https://"):
@@ -50,15 +49,7 @@ func (c *conversation) imageURL(v jsontext.Value, b *block) *fault {
 	if f != nil {
 		return f
 	}
-	if declared == "image/jpg" {
-		declared = "image/jpeg"
-	}
-	for _, t := range imageTypes {
-		if declared == t {
-			b.media = t
-		}
-	}
-	if b.media == "" {
+	if b.media = declared; declared == "" || declared == pdfType {
 		return bad("must be of type image/jpeg, image/png, image/gif or image/webp")
 	}
 	seen := sniff(data)
@@ -94,8 +85,8 @@ func (c *conversation) fetch(url string, b *block) *fault {
 	return nil
 }
 
-// readFile reads a file part's file: a PDF as file_data.
-func readFile(v jsontext.Value, b *block) *fault {
+// file reads a file part's file: a PDF as file_data.
+func (c *conversation) file(v jsontext.Value, b *block) *fault {
 	if !v.Sent() {
 		return bad("is required").in("file")
 	}
@@ -106,13 +97,13 @@ func readFile(v jsontext.Value, b *block) *fault {
 	if m[1].Sent() {
 		return bad("send the PDF as file_data (a base64 data URL); file_id is not supported").in("file")
 	}
-	if f := readPDF(m[0], b); f != nil {
+	if f := c.pdf(m[0], b); f != nil {
 		return f.in("file_data").in("file")
 	}
 	return nil
 }
 
-func readPDF(v jsontext.Value, b *block) *fault {
+func (c *conversation) pdf(v jsontext.Value, b *block) *fault {
 	const text = "must be a base64 data URL: data:application/pdf;base64,…"
 	switch {
 	case !v.Sent():
@@ -120,7 +111,7 @@ func readPDF(v jsontext.Value, b *block) *fault {
 	case v.Kind() != jsontext.String:
 		return bad("must be a string")
 	}
-	url := v.Bytes()
+	url := c.parser.kept.text.of(v)
 	if !hasPrefixFold(url, "data:") {
 		return bad(text)
 	}
@@ -135,8 +126,8 @@ func readPDF(v jsontext.Value, b *block) *fault {
 	return nil
 }
 
-// dataURL takes a data URL apart: its type in lower case, parameters left out,
-// and its base64 without white space (decision 24). checked tells that the scanner
+// dataURL takes a data URL apart: its type as fileType names it, parameters left
+// out, and its base64 without white space (decision 24). checked tells that the scanner
 // has looked at the base64 (jsontext, Value.Base64).
 func dataURL(url []byte, checked bool) (mediaType string, data []byte, f *fault) {
 	const text = "must be a base64 data URL: data:<type>;base64,<data>"
@@ -146,15 +137,36 @@ func dataURL(url []byte, checked bool) (mediaType string, data []byte, f *fault)
 		return "", nil, bad(text)
 	}
 	data = url[len("data:")+comma+1:]
-	fields := strings.Split(strings.ToLower(string(head[:comma])), ";")
-	if len(fields) < 2 || strings.TrimSpace(fields[len(fields)-1]) != "base64" {
+	head = head[:comma]
+	first, last := bytes.IndexByte(head, ';'), bytes.LastIndexByte(head, ';')
+	if first < 0 || !equalFold(bytes.TrimSpace(head[last+1:]), "base64") {
 		return "", nil, bad(text)
 	}
 	if data, f = base64Of(data, checked); f != nil {
 		return "", nil, f
 	}
-	return strings.TrimSpace(fields[0]), data, nil
+	return fileType(bytes.TrimSpace(head[:first])), data, nil
 }
+
+// fileType is the type, of those that the upstream takes, that a data URL declares;
+// "" for another one.
+func fileType(declared []byte) string {
+	for _, t := range imageTypes {
+		if equalFold(declared, t) {
+			return t
+		}
+	}
+	switch {
+	case equalFold(declared, "image/jpg"):
+		return "image/jpeg"
+	case equalFold(declared, pdfType):
+		return pdfType
+	}
+	return ""
+}
+
+// equalFold tells whether b is an ASCII text in lower case, whatever the case in b.
+func equalFold(b []byte, text string) bool { return len(b) == len(text) && hasPrefixFold(b, text) }
 
 // hasPrefixFold tells whether b begins with an ASCII prefix in lower case,
 // whatever the case in b.

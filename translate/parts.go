@@ -79,7 +79,7 @@ func (c *conversation) part(v jsontext.Value, allowed partSet) (b block, ok bool
 		f = c.image(m[partImageURL], &b)
 		ok = true
 	case kind.Is("file") && allowed&partFiles != 0:
-		f = readFile(m[partFile], &b)
+		f = c.file(m[partFile], &b)
 		ok = true
 	case kind.Is("refusal") && allowed&partRefusal != 0:
 		return b, false, optionalString(m[partRefusalField], "refusal")

@@ -1,9 +1,9 @@
 package translate
 
 import (
+	"bytes"
 	"math"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"ezat.io/chat-completions/translate/internal/hash"
@@ -16,7 +16,8 @@ type Request struct {
 	parser *Parser
 
 	modelName    string
-	modelJSON    string // as it was spelled
+	modelJSON    string // as it was spelled; "" for a name that no model can have
+	modelLong    bool   // the name, or its spelling, is one that no model can have
 	stream       bool
 	includeUsage bool
 
@@ -207,12 +208,17 @@ func (r *Request) readSmall(fields *[fieldCount]jsontext.Value) *fault {
 	return f
 }
 
-// glance reads what the record of a refused request names, if it is readable.
+// glance reads what the record of a refused request names, if it is readable. Of a
+// long name it keeps no more than an error text shows.
 func (r *Request) glance(fields *[fieldCount]jsontext.Value) {
 	if v := fields[fieldModel]; v.Kind() == jsontext.String {
-		r.modelJSON = string(span(v))
-		if r.modelName = r.modelJSON[1 : len(r.modelJSON)-1]; strings.IndexByte(r.modelName, '\\') >= 0 {
-			r.modelName = v.Text()
+		if r.modelLong = len(v.Inner()) > modelNameBytesMax; r.modelLong {
+			r.modelName = string(jsontext.AppendFront(nil, v.Inner(), modelNameBytesMax+1))
+		} else {
+			r.modelJSON = string(span(v))
+			if r.modelName = r.modelJSON[1 : len(r.modelJSON)-1]; v.Escaped() {
+				r.modelName = v.Text()
+			}
 		}
 	}
 	r.stream = fields[fieldStream].Kind() == jsontext.True
@@ -484,7 +490,61 @@ func (r *Request) readCacheKey(fields *[fieldCount]jsontext.Value) *fault {
 
 // floatOf is the value of a JSON number, infinite when it is too large.
 func floatOf(raw []byte) float64 {
+	if len(raw) > numberDigitsMax {
+		raw = shortened(raw)
+	}
 	value, _ := strconv.ParseFloat(string(raw), 64) // the only error is ErrRange, and then ±Inf or 0 is what is wanted
+	return value
+}
+
+// numberDigitsMax is how many digits of a number say what it is worth: strconv looks
+// at 800 and at whether others follow, but walks over all of them slowly.
+const numberDigitsMax = 1000
+
+// shortened is a number of about the same value in few bytes: 0.DIGITSeEXPONENT.
+func shortened(raw []byte) []byte {
+	mantissa, exponent := raw, 0
+	if e := max(bytes.IndexByte(raw, 'e'), bytes.IndexByte(raw, 'E')); e >= 0 {
+		mantissa = raw[:e]
+		exponent = exponentOf(raw[e+1:])
+	}
+	short := make([]byte, 0, numberDigitsMax+32)
+	if mantissa[0] == '-' {
+		short, mantissa = append(short, '-'), mantissa[1:]
+	}
+	short = append(short, "0."...)
+	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
+	exponent += len(whole)
+	if whole[0] == '0' {
+		digits := bytes.TrimLeft(fraction, "0")
+		exponent = exponent - 1 - (len(fraction) - len(digits))
+		whole, fraction = nil, digits
+	}
+	short = append(short, whole[:min(len(whole), numberDigitsMax)]...)
+	short = append(short, fraction[:min(len(fraction), numberDigitsMax-min(len(whole), numberDigitsMax))]...)
+	short = append(short, "0e"...)
+	return strconv.AppendInt(short, int64(exponent), 10)
+}
+
+// exponentOf is the value of an exponent, bounded far beyond what a body's digits
+// could make up for.
+func exponentOf(text []byte) int {
+	const most = 1_000_000_000
+	negative := text[0] == '-'
+	if text[0] == '-' || text[0] == '+' {
+		text = text[1:]
+	}
+	text = bytes.TrimLeft(text, "0")
+	value := most
+	if len(text) < len("1000000000") {
+		value = 0
+		for _, c := range text {
+			value = 10*value + int(c-'0')
+		}
+	}
+	if negative {
+		return -value
+	}
 	return value
 }
 

@@ -442,6 +442,10 @@ func (s *scanner) str(i int) (int, uint8, *Error) {
 				i += 2
 				continue
 			}
+			if unit := hexUnit(uint32(s.load(i + 2))); s.at(i+1) == 'u' && unit <= 0xFFFF && unit&0xF800 != 0xD800 {
+				i += 6
+				continue
+			}
 			end, lone := s.escape(i)
 			if end < 0 {
 				return 0, 0, syntax(-end)
@@ -474,7 +478,16 @@ func (s *scanner) runes(i int) int {
 	for {
 		c := s.at(i)
 		if c < 0x80 {
+			// A space or a letter between two longer characters.
+			if s.at(i+1) >= 0x80 && c >= 0x20 && c != '"' && c != '\\' {
+				i++
+				continue
+			}
 			return i
+		}
+		if c >= 0xC2 && c <= 0xDF && s.at(i+1)&0xC0 == 0x80 {
+			i += 2
+			continue
 		}
 		n := runeLen(c, s.at(i+1))
 		if n == 0 {

@@ -79,6 +79,13 @@ func spells(inner []byte, s string) bool {
 		}
 		var text [utf8.UTFMax]byte
 		r, n := DecodeEscape(inner)
+		if r < utf8.RuneSelf {
+			if s[0] != byte(r) {
+				return false
+			}
+			inner, s = inner[n:], s[1:]
+			continue
+		}
 		size := utf8.EncodeRune(text[:], r)
 		if len(s) < size || s[:size] != string(text[:size]) {
 			return false

@@ -37,12 +37,45 @@ func AppendDecoded(dst, inner []byte) []byte {
 			i, k = i+2, k+1
 			continue
 		}
+		if i+6 <= len(inner) {
+			unit := hexUnit(*(*uint32)(unsafe.Add(from, i+2)))
+			switch {
+			case unit < 0x80:
+				dst[k] = byte(unit)
+				i, k = i+6, k+1
+				continue
+			case unit < 0x800:
+				dst[k], dst[k+1] = 0xC0|byte(unit>>6), 0x80|byte(unit&0x3F)
+				i, k = i+6, k+2
+				continue
+			case unit&0xF800 != 0xD800 && unit <= 0xFFFF:
+				dst[k], dst[k+1], dst[k+2] = 0xE0|byte(unit>>12), 0x80|byte(unit>>6&0x3F), 0x80|byte(unit&0x3F)
+				i, k = i+6, k+3
+				continue
+			}
+		}
 		r, n := DecodeEscape(inner[i:])
 		k += utf8.EncodeRune(dst[k:], r)
 		i += n
 	}
 	clear(dst[k:min(k+8, len(dst))]) // what the last eight bytes have left
 	return dst[:k]
+}
+
+// AppendFront is AppendDecoded for the front of a long string: it appends whole
+// characters until there are at least size bytes of text, or all of it.
+func AppendFront(dst, inner []byte, size int) []byte {
+	for end := len(dst) + size; len(dst) < end && len(inner) > 0; {
+		r, n := rune(0), 0
+		if inner[0] == '\\' {
+			r, n = DecodeEscape(inner)
+		} else {
+			r, n = utf8.DecodeRune(inner)
+		}
+		dst = utf8.AppendRune(dst, r)
+		inner = inner[n:]
+	}
+	return dst
 }
 
 // slashes has a high bit set for each backslash in w; above the first one there
