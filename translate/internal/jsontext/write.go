@@ -12,7 +12,7 @@ import (
 func AppendDecoded(dst, inner []byte) []byte {
 	k := len(dst) // where the next byte goes: a text is never longer than its spelling
 	if cap(dst)-k < len(inner) {
-		dst = append(make([]byte, 0, k+len(inner)), dst...)
+		dst = append(make([]byte, 0, max(k+len(inner), 2*k)), dst...)
 	}
 	dst = dst[:k+len(inner)]
 	from, to := unsafe.Pointer(unsafe.SliceData(inner)), unsafe.Pointer(unsafe.SliceData(dst))
