@@ -121,15 +121,20 @@ func (t *idTable) upstream(number, uses int32, room *textSlab) []byte {
 	return mapped
 }
 
-// mappedRoomBytes is the room for a mapped id while it is made: the code of a
-// foreign id may turn out too long when all of it is there.
-const mappedRoomBytes = len(idPrefix) + 3*idBytesMax + 2*len("__2147483647")
+// mappedRoomBytes is the room for a mapped id while it is made: the numbers may be
+// what makes it too long.
+const mappedRoomBytes = idBytesMax + 2*len("__2147483647")
 
 // appendMapped appends a mapped id.
 func appendMapped(dst, id []byte, uses, aside int32) []byte {
-	start := len(dst)
+	start, size := len(dst), len(idPrefix)
 	dst = append(dst, idPrefix...)
-	if len(id) <= idBytesMax {
+	for i := 0; i < len(id) && size <= idBytesMax; i++ {
+		if size++; id[i] == '_' || !idByte(id[i]) {
+			size += 2
+		}
+	}
+	if size <= idBytesMax {
 		for _, c := range id {
 			if c != '_' && idByte(c) {
 				dst = append(dst, c)
@@ -140,7 +145,7 @@ func appendMapped(dst, id []byte, uses, aside int32) []byte {
 		}
 		dst = appendUse(dst, uses, aside)
 	}
-	if len(id) <= idBytesMax && len(dst)-start <= idBytesMax {
+	if size <= idBytesMax && len(dst)-start <= idBytesMax {
 		return dst
 	}
 	digest := hash.Blake(id)

@@ -1,15 +1,27 @@
 package translate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
-func TestIsSpaceIsUnicodes(t *testing.T) {
-	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if isSpace(r) != unicode.IsSpace(r) {
-			t.Errorf("%U: %v", r, isSpace(r))
+// TestWhiteSpaceIsUnicodes holds each character, as it is and as an escape, to the
+// tables of Unicode.
+func TestWhiteSpaceIsUnicodes(t *testing.T) {
+	for r := rune(0x20); r <= unicode.MaxRune; r++ {
+		if r == '"' || r == '\\' || !utf8.ValidRune(r) {
+			continue // cannot stand in a string by itself
+		}
+		if text := []byte(string(r)); blank(text) != unicode.IsSpace(r) || len(trimEnd(text)) == 0 != unicode.IsSpace(r) {
+			t.Errorf("%U: %v", r, blank(text))
+		}
+	}
+	for r := rune(0); r <= 0xFFFF; r++ {
+		if text := fmt.Appendf(nil, `\u%04x`, r); blank(text) != unicode.IsSpace(r) || len(trimEnd(text)) == 0 != unicode.IsSpace(r) {
+			t.Errorf("%s: %v", text, blank(text))
 		}
 	}
 }

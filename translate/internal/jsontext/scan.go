@@ -442,9 +442,17 @@ func (s *scanner) str(i int) (int, uint8, *Error) {
 				i += 2
 				continue
 			}
-			if unit := hexUnit(uint32(s.load(i + 2))); s.at(i+1) == 'u' && unit <= 0xFFFF && unit&0xF800 != 0xD800 {
-				i += 6
-				continue
+			if unit := HexUnit(uint32(s.load(i + 2))); s.at(i+1) == 'u' && unit <= 0xFFFF {
+				if unit&0xF800 != 0xD800 {
+					i += 6
+					continue
+				}
+				// A half, unless the other one follows.
+				if s.mend && (unit >= 0xDC00 || uint16(s.load(i+6)) != '\\'|'u'<<8) {
+					*(*[6]byte)(unsafe.Add(s.base, i)) = mended
+					i += 6
+					continue
+				}
 			}
 			end, lone := s.escape(i)
 			if end < 0 {
@@ -555,7 +563,7 @@ func (s *scanner) escape(i int) (end int, lone bool) {
 // is none.
 func (s *scanner) unit(i int) (unit uint32, bad int) {
 	w := uint32(s.load(i))
-	unit = hexUnit(w)
+	unit = HexUnit(w)
 	if unit > 0xFFFF {
 		for bad = i; hexValues[s.at(bad)] != hexWrong; {
 			bad++
@@ -565,13 +573,13 @@ func (s *scanner) unit(i int) (unit uint32, bad int) {
 	return unit, 0
 }
 
-// hexUnit is the value of four hexadecimal digits, the first of them in the low
+// HexUnit is the value of four hexadecimal digits, the first of them in the low
 // byte of w; above 0xFFFF where a byte is none.
-func hexUnit(w uint32) uint32 {
+func HexUnit(w uint32) uint32 {
 	return hexValues[w&0xFF]<<12 | hexValues[w>>8&0xFF]<<8 | hexValues[w>>16&0xFF]<<4 | hexValues[w>>24]
 }
 
-// hexWrong marks what is no hexadecimal digit: in any place of hexUnit it makes
+// hexWrong marks what is no hexadecimal digit: in any place of HexUnit it makes
 // the value too large.
 const hexWrong = 1 << 16
 

@@ -159,9 +159,13 @@ func (it *Members) Next() bool {
 
 // Key is the member's name, decoded. It is good until another walk begins.
 func (it *Members) Key() []byte {
-	if key := (Value{it.d, it.cur}); !key.Escaped() {
-		return key.Inner()
+	if n := &it.d.nodes[it.cur]; n.flags&flagEscaped == 0 {
+		return it.d.src[n.start+1 : n.end-1]
 	}
+	return it.decoded()
+}
+
+func (it *Members) decoded() []byte {
 	it.begin()
 	return it.d.decodedKey(it.cur)
 }

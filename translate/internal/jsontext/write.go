@@ -32,13 +32,20 @@ func AppendDecoded(dst, inner []byte) []byte {
 			i, k = i+1, k+1
 			continue
 		}
-		if i+1 < len(inner) && unescaped[inner[i+1]] != 0 {
-			dst[k] = unescaped[inner[i+1]]
+		short := i
+		for i+1 < len(inner) && *(*byte)(unsafe.Add(from, i)) == '\\' {
+			c := unescaped[*(*byte)(unsafe.Add(from, i+1))]
+			if c == 0 {
+				break
+			}
+			*(*byte)(unsafe.Add(to, k)) = c
 			i, k = i+2, k+1
+		}
+		if i > short {
 			continue
 		}
 		if i+6 <= len(inner) {
-			unit := hexUnit(*(*uint32)(unsafe.Add(from, i+2)))
+			unit := HexUnit(*(*uint32)(unsafe.Add(from, i+2)))
 			switch {
 			case unit < 0x80:
 				dst[k] = byte(unit)
@@ -129,7 +136,7 @@ func hex4(b []byte) rune {
 	if len(b) < 4 {
 		return -1
 	}
-	if unit := hexUnit(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24); unit <= 0xFFFF {
+	if unit := HexUnit(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24); unit <= 0xFFFF {
 		return rune(unit)
 	}
 	return -1
