@@ -64,11 +64,12 @@ func (s *slab[T]) room(n int) []T {
 }
 
 func (s *slab[T]) release() {
-	used := len(s.first)
-	if !s.spilled {
-		used -= len(s.free)
+	switch used := len(s.first) - len(s.free); {
+	case s.spilled:
+		clear(s.first)
+	case used > 0:
+		clear(s.first[:used])
 	}
-	clear(s.first[:used])
 	s.free, s.spilled = s.first, false
 }
 

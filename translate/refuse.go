@@ -92,7 +92,11 @@ func members(v jsontext.Value, known *keys, out []jsontext.Value) *fault {
 		if n++; n > membersMax {
 			return bad("has more than " + strconv.Itoa(membersMax) + " members")
 		}
-		key := it.Key()
+		name := it.Name()
+		key := name.Inner()
+		if name.Escaped() {
+			key = it.Key()
+		}
 		i := known.find(key)
 		switch {
 		case i < 0:

@@ -180,7 +180,7 @@ func (p *Parser) Release() {
 	p.doc.Release()
 	p.args.Release()
 	p.kept.release(p.request.turns, p.request.calls)
-	p.request, p.plan, p.fields = Request{}, Plan{}, [fieldCount]jsontext.Value{}
+	p.request, p.plan = Request{}, Plan{}
 	p.used = false
 }
 

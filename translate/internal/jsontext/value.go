@@ -159,16 +159,15 @@ func (it *Members) Next() bool {
 
 // Key is the member's name, decoded. It is good until another walk begins.
 func (it *Members) Key() []byte {
-	if n := &it.d.nodes[it.cur]; n.flags&flagEscaped == 0 {
-		return it.d.src[n.start+1 : n.end-1]
+	if name := it.Name(); !name.Escaped() {
+		return name.Inner()
 	}
-	return it.decoded()
-}
-
-func (it *Members) decoded() []byte {
 	it.begin()
 	return it.d.decodedKey(it.cur)
 }
+
+// Name is the member's name as a value.
+func (it *Members) Name() Value { return Value{it.d, it.cur} }
 
 // Repeats tells whether the member's name is among those that the walk has asked
 // about before. Key must have been called for the member.
