@@ -2,6 +2,7 @@ package translate
 
 import (
 	"strconv"
+	"unicode/utf8"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
 )
@@ -34,7 +35,7 @@ type Record struct {
 // Append appends the record as one line of JSON, without a line feed.
 func (r *Record) Append(dst []byte) []byte {
 	dst = append(dst, `{"model":`...)
-	dst = jsontext.AppendQuoted(dst, clip(r.Model, modelNameBytesMax))
+	dst = appendLogged(dst, clip(r.Model, modelNameBytesMax))
 	dst = append(dst, `,"stream":`...)
 	dst = strconv.AppendBool(dst, r.Stream)
 	dst = append(dst, `,"status":`...)
@@ -56,6 +57,25 @@ func (r *Record) Append(dst []byte) []byte {
 	dst = append(dst, `,"estimated":`...)
 	dst = strconv.AppendBool(dst, r.Estimated)
 	return append(dst, '}')
+}
+
+// appendLogged appends text as a JSON string that stays one line whoever reads it:
+// some take U+0085, U+2028 and U+2029 for the end of one, and terminals obey the
+// other control characters beyond ASCII's first 32.
+func appendLogged(dst []byte, text string) []byte {
+	const digits = "0123456789abcdef"
+	at := len(dst)
+	dst = jsontext.AppendQuoted(dst, text)
+	quoted := string(dst[at:])
+	dst = dst[:at]
+	for _, c := range quoted {
+		if c >= 0x7F && c <= 0x9F || c == 0x2028 || c == 0x2029 {
+			dst = append(dst, '\\', 'u', digits[c>>12], digits[c>>8&15], digits[c>>4&15], digits[c&15])
+		} else {
+			dst = utf8.AppendRune(dst, c)
+		}
+	}
+	return dst
 }
 
 // append appends the usage object of an answer (contract, "Request and

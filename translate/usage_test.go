@@ -7,6 +7,25 @@ import (
 	"testing"
 )
 
+// TestRecordIsOneLine: whoever reads it, and with nothing that a terminal obeys.
+func TestRecordIsOneLine(t *testing.T) {
+	const name = "a\u0085b\u2028c\u2029d\x7fe\u009bf\u0080\u009f\v\f\x1c\x1d\x1e\n\r\x1b[31m é\u00a0\u2027\u202a 日"
+	r := Record{Model: name}
+	line := r.Append(nil)
+	var back struct{ Model string }
+	if err := json.Unmarshal(line, &back); err != nil || back.Model != name {
+		t.Errorf("%v, model %q", err, back.Model)
+	}
+	for _, c := range string(line) {
+		if c < ' ' || c >= 0x7f && c < 0xa0 || c == 0x2028 || c == 0x2029 {
+			t.Errorf("%U is in the line %q", c, line)
+		}
+	}
+	if !strings.Contains(string(line), `a\u0085b\u2028c\u2029d\u007fe\u009bf`) || !strings.Contains(string(line), "é\u00a0\u2027\u202a 日") {
+		t.Errorf("%s", line)
+	}
+}
+
 func TestRecordLine(t *testing.T) {
 	r := Record{Model: "anthropic/claude \"x\"\n", Stream: true, Status: 200, Outcome: OutcomeClientLeft,
 		Usage: Usage{Prompt: 1, Cached: 2, CacheWrite: 3, Completion: 4, Reasoning: math.MaxInt64}, Estimated: true}
