@@ -63,14 +63,18 @@ const (
 	quickEventBytesMax = 1 << 20
 
 	// answerValuesMax bounds the JSON values of an answer or of one event.
-	answerValuesMax = 2_000_000
+	answerValuesMax = 500_000
+
+	// largeAnswerBytes is the answer from which on the memory for it is measured
+	// before it is made.
+	largeAnswerBytes = 64 << 10
 
 	// openBlocksMax bounds the content blocks that a stream has open at once.
 	openBlocksMax = 256
 
 	// keepEventBytesMax is the largest event whose index is used again: a large
 	// one must not hold its memory for the rest of a long stream.
-	keepEventBytesMax = 16 << 10
+	keepEventBytesMax = 4 << 10
 
 	// tokensMax bounds a token count, so that sums stay below 2^53 and every
 	// client reads them exactly.
@@ -86,7 +90,8 @@ const (
 	errorValuesMax       = 10_000
 	errorMessageBytesMax = 4 << 10
 
-	// modelNameBytesMax bounds a model's name in errors and records.
+	// modelNameBytesMax bounds a model's name, in errors, in records, and as it is
+	// spelled in JSON, which each chunk repeats.
 	modelNameBytesMax = 512
 
 	// modelPagesMax and modelsMax bound the model list, modelIDBytesMax an id or

@@ -13,7 +13,14 @@ type ModelList struct {
 	seen   map[string]int // id → its place in models
 	pages  int
 	after  string
+	bytes  int // of the ids
 }
+
+// listedBytes is about what a model takes in the list beside its id.
+const listedBytes = 96
+
+// Held is the memory of the list so far, in bytes.
+func (l *ModelList) Held() int { return l.bytes + len(l.models)*listedBytes }
 
 type listedModel struct {
 	id      string // the upstream's
@@ -58,6 +65,7 @@ func (l *ModelList) add(m listedModel) bool {
 	}
 	l.seen[m.id] = len(l.models)
 	l.models = append(l.models, m)
+	l.bytes += len(m.id)
 	return len(l.models) <= modelsMax
 }
 

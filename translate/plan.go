@@ -49,8 +49,8 @@ type Plan struct {
 // Decide makes every decision that depends on the model and the surroundings. The
 // Plan is good as long as the Request is.
 // It refuses unknown models where the operator wants that, and names that no
-// model can have, by their length or by that of their spelling: every chunk of a
-// stream repeats it (404).
+// model can have: nothing but the prefix, or too long, they or their spelling, which
+// every chunk of a stream repeats (404).
 func Decide(r *Request, env *Env) (*Plan, *Error) {
 	model, known := env.Models.Lookup(r.modelName)
 	p := &r.parser.plan
@@ -62,7 +62,7 @@ func Decide(r *Request, env *Env) (*Plan, *Error) {
 		Reply:   r.Reply(),
 	}
 	p.Reply.GatewayKey = env.GatewayKey
-	if !known && env.RefuseUnknown || r.modelLong {
+	if !known && env.RefuseUnknown || model.Upstream == "" || r.modelLong {
 		return nil, modelNotFound(r.modelName)
 	}
 	p.decideLimit(&model)

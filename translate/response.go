@@ -1,6 +1,10 @@
 package translate
 
-import "ezat.io/chat-completions/translate/internal/jsontext"
+import (
+	"slices"
+
+	"ezat.io/chat-completions/translate/internal/jsontext"
+)
 
 // Answer translates the whole body of an upstream's 200 into a chat.completion
 // and appends it (contract, "Request and response"; decision 30). A body that is
@@ -13,6 +17,9 @@ func (r *Reply) Answer(dst, body []byte, a Answer) ([]byte, Record, *Error) {
 		return dst, Record{Model: r.Model, Stream: r.Stream, Status: err.Status, Outcome: OutcomeUpstreamError}, err
 	}
 	usage := m.counts.usage()
+	if len(body) > largeAnswerBytes {
+		dst = slices.Grow(dst, m.size())
+	}
 	dst = r.appendHead(dst, "chat.completion", a)
 	dst = append(dst, `{"index":0,"message":{"role":"assistant","content":`...)
 	dst = m.appendContent(dst)
@@ -74,6 +81,25 @@ func (m *message) read(v jsontext.Value) bool {
 	}
 	return true
 }
+
+// size is as many bytes as the answer can have: a buffer that grew with it would
+// leave several times as many behind. An input's bytes are escaped once more.
+func (m *message) size() (bytes int) {
+	bytes = largeAnswerBytes // for what is there but once
+	for it := m.content.Items(); it.Next(); {
+		v := it.Value()
+		switch kind, _ := readAnswerBlock(v); kind {
+		case answerText:
+			bytes += len(v.Get("text").Inner())
+		case answerCall:
+			bytes += len(callHead) + len(v.Get("id").Inner()) + len(v.Get("name").Inner()) + 2*len(v.Get("input").Raw())
+		}
+	}
+	return bytes
+}
+
+// callHead is what a call has around its id, its name and its arguments.
+const callHead = `,{"id":"","type":"function","function":{"name":"","arguments":"{}"}}`
 
 // answerKind is what a content block of the upstream is to the client.
 type answerKind uint8

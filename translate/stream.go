@@ -38,7 +38,7 @@ type Stream struct {
 
 	blocks []openBlock
 	calls  int // tool calls begun
-	held   int // bytes of input that blocks brought in their start
+	held   int // bytes of input that open blocks brought in their start
 
 	counts    tokenCounts
 	generated int64 // bytes of text and arguments
@@ -58,7 +58,7 @@ type openBlock struct {
 	kind  answerKind
 	call  int    // the tool index: the upstream's calls counted (decision 32)
 	spoke bool   // some arguments have been sent
-	input []byte // input of the start, fit for a JSON string; nil where it is empty
+	input []byte // input of the start, as spelled; nil where it is empty
 }
 
 // NewStream makes the machine for one stream. holding tells that the response
@@ -113,8 +113,29 @@ func (s *Stream) Feed(dst, chunk []byte, end bool) []byte {
 		dst = s.fail(dst, brokenOff())
 	}
 	if s.done {
-		s.in, s.doc, s.blocks = sse.Reader{}, jsontext.Doc{}, nil
+		s.release()
 	}
+	return dst
+}
+
+// release lets go of what only a running stream needs.
+func (s *Stream) release() {
+	s.in, s.doc, s.blocks, s.held = sse.Reader{}, jsontext.Doc{}, nil, 0
+}
+
+// Held is the memory that waits for more of the stream, in bytes: an event that
+// has not come whole, and inputs that blocks brought in their start. The few
+// kilobytes that every stream has do not count.
+func (s *Stream) Held() int { return s.in.Held() + s.held }
+
+// Fail ends a stream for a reason that is not its own: it appends the error event
+// and [DONE], or makes the error an Early one. A stream that is done stays as it is.
+func (s *Stream) Fail(dst []byte, e *Error) []byte {
+	if s.done {
+		return dst
+	}
+	dst = s.fail(dst, e)
+	s.release()
 	return dst
 }
 

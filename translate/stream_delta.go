@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strconv"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
@@ -161,6 +162,9 @@ func (s *Stream) delta(dst []byte, b *openBlock, inner []byte, size int, lone bo
 		return dst
 	}
 	s.generated += int64(size)
+	if len(inner) > quickEventBytesMax {
+		dst = slices.Grow(dst, len(inner)+len(s.textFront)+len(s.textBack))
+	}
 	if b.kind == answerText {
 		dst = append(dst, s.textFront...)
 		dst = appendText(dst, inner, lone)

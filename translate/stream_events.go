@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"bytes"
+	"slices"
 	"strconv"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
@@ -120,8 +122,8 @@ func (s *Stream) callStart(dst []byte, b *openBlock, content jsontext.Value) []b
 		if s.held+len(input.Raw()) > eventBytesMax {
 			return s.fail(dst, BadUpstream())
 		}
-		b.input = appendArguments(nil, input)
-		s.held += len(input.Raw())
+		b.input = bytes.Clone(span(input))
+		s.held += len(b.input)
 	}
 	b.call = s.calls
 	s.calls++
@@ -141,7 +143,8 @@ func (s *Stream) blockStop(dst []byte, v jsontext.Value) []byte {
 	for i := range s.blocks {
 		if b := &s.blocks[i]; b.index == index {
 			dst = s.closeBlock(dst, b)
-			s.blocks = append(s.blocks[:i], s.blocks[i+1:]...)
+			s.held -= len(b.input)
+			s.blocks = slices.Delete(s.blocks, i, i+1)
 			break
 		}
 	}
@@ -154,15 +157,14 @@ func (s *Stream) closeBlock(dst []byte, b *openBlock) []byte {
 	if b.kind != answerCall || b.spoke {
 		return dst
 	}
-	arguments := b.input
-	if arguments == nil {
-		arguments = emptyObject
-	} else {
-		s.generated += int64(jsontext.DecodedLen(arguments))
-	}
 	b.spoke = true
 	dst = s.appendArgumentsFront(dst, b)
-	dst = append(dst, arguments...)
+	if b.input == nil {
+		dst = append(dst, emptyObject...)
+	} else {
+		s.generated += int64(len(b.input))
+		dst = jsontext.AppendEscaped(slices.Grow(dst, 2*len(b.input)), b.input)
+	}
 	return append(dst, s.callBack...)
 }
 

@@ -16,7 +16,7 @@ const Slack = 64
 
 // keepBytesMax is the largest buffer that is used again for the next event: one
 // large event must not hold its memory for the rest of a long stream.
-const keepBytesMax = 64 << 10
+const keepBytesMax = 16 << 10
 
 // Reader cuts one stream. Use NewReader.
 //
@@ -56,6 +56,9 @@ func (r *Reader) Push(piece []byte, end bool) {
 	r.lf, r.cr = -1, -1
 	r.whole = bytes.LastIndexByte(piece, '\n') + 1
 }
+
+// Held is the memory that waits for the rest of an event, in bytes.
+func (r *Reader) Held() int { return cap(r.buf) }
 
 // TooLarge tells that the stream has an event above the limit. Nothing more
 // comes then.
@@ -136,6 +139,7 @@ func next(b []byte, from int, c byte) int {
 func (r *Reader) pause(rest []byte) (data []byte, ok bool) {
 	r.pos = len(r.in)
 	if !r.end {
+		r.grow(len(r.buf) + len(rest))
 		r.buf = append(r.buf, rest...)
 		r.in = nil
 		return nil, false
@@ -146,10 +150,23 @@ func (r *Reader) pause(rest []byte) (data []byte, ok bool) {
 	return r.event()
 }
 
+// grow makes room for n bytes and what may stand behind them. Each buffer is twice
+// the one before: all that are let go of are less than the last one.
+func (r *Reader) grow(n int) {
+	need := n + 1 + Slack
+	if need <= cap(r.buf) {
+		return
+	}
+	most := r.eventBytesMax + 1 + Slack
+	size := max(need, min(2*cap(r.buf), most))
+	r.buf = append(make([]byte, 0, size), r.buf...)
+}
+
 // line takes a line whose last part is rest, and tells whether it is blank.
 func (r *Reader) line(rest []byte) (blank bool) {
 	line := rest
 	if len(r.buf) > r.data {
+		r.grow(len(r.buf) + len(rest))
 		r.buf = append(r.buf, rest...)
 		line = r.buf[r.data:]
 	}
@@ -159,6 +176,7 @@ func (r *Reader) line(rest []byte) (blank bool) {
 	}
 	value, isData := dataOf(line)
 	if isData {
+		r.grow(r.data + len(value))
 		// The value may stand in buf already, behind the place where it goes.
 		r.buf = append(r.buf[:r.data], value...)
 		r.buf = append(r.buf, '\n')
