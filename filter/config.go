@@ -260,10 +260,7 @@ func wholeNumber(s string) (n int, whole bool) {
 	digits, negative := strings.CutPrefix(s, "-")
 	exponent := 0
 	if i := strings.IndexAny(digits, "eE"); i >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(digits[i+1:]); err != nil {
-			return 0, false
-		}
+		exponent = readExponent(digits[i+1:])
 		digits = digits[:i]
 	}
 	if i := strings.IndexByte(digits, '.'); i >= 0 {
@@ -291,6 +288,20 @@ func wholeNumber(s string) (n int, whole bool) {
 		n = -n
 	}
 	return n, true
+}
+
+// readExponent reads the exponent of a JSON number. One that no digits of a
+// configuration could make up for stays there, however long it is.
+func readExponent(s string) (exponent int) {
+	const most = 2 * configBytesMax
+	digits := strings.TrimLeft(s, "+-")
+	for i := range len(digits) {
+		exponent = min(exponent*10+int(digits[i]-'0'), most)
+	}
+	if s[0] == '-' {
+		return -exponent
+	}
+	return exponent
 }
 
 func (r *configReader) choice(path string, v jsonValue, set func(i int), words ...string) {
@@ -350,11 +361,12 @@ func memberPath(path, key string) string {
 	return path + "." + key
 }
 
-// printable is a key of the configuration as it may stand in a log line.
+// printable is a key of the configuration as it may stand in a log line: some
+// readers take characters beyond ASCII for the end of one.
 func printable(key string) string {
 	out := []byte(key)
 	for i, c := range out {
-		if c < ' ' || c == 0x7f || c == '"' {
+		if c < ' ' || c > '~' || c == '"' {
 			out[i] = '?'
 		}
 	}

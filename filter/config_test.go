@@ -136,6 +136,9 @@ func TestConfigurationFaults(t *testing.T) {
 			`models.a.effort[1]: use one of low, medium, high, xhigh, max`, `models.a.effort[2]: must be a string`, `models.a.effort[3]: is there twice`}},
 		{`{"models":{"a":{"sampling":0,"caching":0,"thinking":0}}}`, []string{
 			`models.a.sampling: must be true or false`, `models.a.caching: must be true or false`, `models.a.thinking: must be true or false`}},
+		{`{"images":{"memory_bytes":1e9223372036854775807},"models":{"a":{"max_output_tokens":1e-9223372036854775807}}}`, []string{
+			`images.memory_bytes: must be from 10485760 to 805306368`, `models.a.max_output_tokens: must be a whole number`}},
+		{"{\"a\u2028b\u0085\":1}", []string{`["a???b??"]: is not a known key`}},
 		{`{"images":{"memory_bytes":1,"allow_private":"no","x_cluster":""}}`, []string{
 			`images.memory_bytes: must be from 10485760 to 805306368`, `images.allow_private: must be true or false`, `images.x_cluster: is not a known key`}},
 	} {
@@ -239,12 +242,16 @@ func TestWholeNumber(t *testing.T) {
 	for s, want := range map[string]int{
 		"0": 0, "-0": 0, "0.0": 0, "0e9": 0, "7": 7, "-7": -7, "128000": 128000, "128000.0": 128000, "1.28e5": 128000, "1.28E+5": 128000,
 		"12800e-2": 128, "100": 100, "1e15": 1 << 53, "9007199254740993": 1 << 53, "1e400": 1 << 53, "-1e400": -1 << 53,
+		"1e9223372036854775807": 1 << 53, "-1e9223372036854775807": -1 << 53, "1e99999999999999999999": 1 << 53, "7E+018446744073709551617": 1 << 53,
+		"0e9223372036854775807": 0, "0.00e-99999999999999999999": 0, "1e0000000000000000000000002": 100, "1.00e-0": 1,
+		"1" + strings.Repeat("0", 1_000_000) + "e-1000000": 1, "0." + strings.Repeat("0", 999_999) + "7e1000000": 7, strings.Repeat("9", 1_000_000): 1 << 53,
 	} {
 		if n, whole := wholeNumber(s); !whole || n != want {
 			t.Errorf("%s: %d %v, want %d", s, n, whole, want)
 		}
 	}
-	for _, s := range []string{"0.5", "1.28e1", "1e-1", "12800e-3", "1e99999999999999999999"} {
+	for _, s := range []string{"0.5", "1.28e1", "1e-1", "12800e-3", "1e-999999999", "1e-9223372036854775808", "1.5e-99999999999999999999",
+		"0.1e-9223372036854775808", "1" + strings.Repeat("0", 1_000_000) + "e-1000001"} {
 		if n, whole := wholeNumber(s); whole {
 			t.Errorf("%s: %d", s, n)
 		}
