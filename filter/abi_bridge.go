@@ -13,13 +13,14 @@ import (
 )
 
 // What one VM has: the memory that the host writes into, the contexts that it
-// has made, what is held of images; and the metrics (metrics.go). A VM has several
+// has made, what is held of images and of unfinished things; and the metrics (metrics.go). A VM has several
 // plugins where several filters use the module, and for a while after a change of
 // configuration.
 var (
-	memory   arena
-	contexts = newContextTable(proxywasm.LogWarn)
-	images   imageMemory
+	memory     arena
+	contexts   = newContextTable(proxywasm.LogWarn)
+	images     imageMemory
+	unfinished = ledger{bytesMax: unfinishedBytesMax}
 )
 
 // vmContext makes the contexts of plugins. Those of streams are not the SDK's:
@@ -50,7 +51,7 @@ func (c *pluginContext) OnPluginStart(size int) types.OnPluginStartStatus {
 	}
 	p := startPlugin(bridge{plugin: c.id}, configuration)
 	if p != nil {
-		p.images = &images
+		p.images, p.ledger = &images, &unfinished
 	}
 	contexts.plugins[c.id] = p
 	return types.OnPluginStartStatus(p != nil)
@@ -185,6 +186,12 @@ func (bridge) Reply(status int, headers [][2]string, body []byte) error {
 	return proxywasm.SendHttpResponse(uint32(status), headers, body, noGRPCStatus)
 }
 
+func (bridge) Reset() error { return sdkStatusToError(importCloseStream(downstream)) }
+
+// downstream is the ABI's number for the direction of a stream that the client is
+// at the end of. Resetting it resets both.
+const downstream = 0
+
 func (bridge) ResumeRequest() error { return proxywasm.ResumeHttpRequest() }
 
 func (bridge) ResumeResponse() error { return proxywasm.ResumeHttpResponse() }
@@ -207,6 +214,10 @@ func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done fu
 		// to be entered, and done will not ask for it.
 		if contexts.streams[b.stream] != nil {
 			importSetEffectiveContext(b.stream)
+		}
+		if size == noAnswer {
+			done(CallResult{})
+			return
 		}
 		done(callResult(size))
 	})
@@ -232,23 +243,31 @@ const (
 // define defines a metric at its first use. The SDK's own functions panic when
 // the host refuses.
 func define(kind uint32, m *Metric) bool {
-	if !m.defined {
+	if !m.defined && !m.refused {
 		status := importDefineMetric(kind, unsafe.Pointer(unsafe.StringData(m.name)), uint32(len(m.name)), unsafe.Pointer(&m.id))
 		if m.defined = status == statusOK; !m.defined {
-			proxywasm.LogWarn("the host would not define the metric " + m.name)
+			m.refuse("define the metric ")
 		}
 	}
 	return m.defined
 }
 
+// refuse notes that the host will not have a metric, and says so once.
+func (m *Metric) refuse(what string) {
+	if !m.refused {
+		m.refused = true
+		proxywasm.LogWarn("the host would not " + what + m.name)
+	}
+}
+
 func (bridge) Count(m *Metric, n int64) {
 	if define(counter, m) && importIncrementMetric(m.id, n) != statusOK {
-		proxywasm.LogWarn("the host would not count " + m.name)
+		m.refuse("count ")
 	}
 }
 
 func (bridge) Observe(m *Metric, value int64) {
 	if define(histogram, m) && importRecordMetric(m.id, uint64(max(value, 0))) != statusOK {
-		proxywasm.LogWarn("the host would not record " + m.name)
+		m.refuse("record ")
 	}
 }

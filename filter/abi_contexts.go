@@ -78,16 +78,39 @@ func (t *contextTable) remove(id uint32) (wasPlugin bool) {
 		t.log("the host deleted a context that is not there")
 		return false
 	}
+	t.endStreams(t.plugins[id])
 	delete(t.plugins, id)
-	for call := range t.calls {
-		if call.plugin == id {
-			delete(t.calls, call)
-		}
-	}
+	t.abandonCalls(id)
 	return true
 }
 
-// beginCall notes what is to be done with the answer of size bytes to a callout.
+// endStreams ends what a plugin that goes away has left of streams: nothing of
+// them may begin anything more in its name.
+func (t *contextTable) endStreams(p *plugin) {
+	for id, x := range t.streams {
+		if p != nil && x.plugin == p {
+			delete(t.streams, id)
+			x.Done()
+		}
+	}
+}
+
+// abandonCalls tells those who wait for the callouts of a plugin that is gone
+// that no answer comes: they may hold memory that others wait for.
+func (t *contextTable) abandonCalls(plugin uint32) {
+	for id, done := range t.calls {
+		if id.plugin == plugin {
+			delete(t.calls, id)
+			done(noAnswer)
+		}
+	}
+}
+
+// noAnswer is the size of the answer to a callout that the host has given up.
+const noAnswer = -1
+
+// beginCall notes what is to be done with the answer to a callout: of size bytes,
+// or noAnswer.
 func (t *contextTable) beginCall(plugin, call uint32, done func(size int)) {
 	t.calls[callID{plugin, call}] = done
 }

@@ -40,6 +40,9 @@ func importSetBufferBytes(b, start, length uint32, data unsafe.Pointer, dataSize
 //go:wasmimport env proxy_continue_stream
 func importContinueStream(stream uint32) uint32
 
+//go:wasmimport env proxy_close_stream
+func importCloseStream(stream uint32) uint32
+
 //go:wasmimport env proxy_http_call
 func importHTTPCall(cluster unsafe.Pointer, clusterSize uint32, headers unsafe.Pointer, headersSize uint32,
 	body unsafe.Pointer, bodySize uint32, trailers unsafe.Pointer, trailersSize uint32, timeoutMs uint32, call unsafe.Pointer) uint32

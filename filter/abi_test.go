@@ -198,6 +198,53 @@ func TestContextTable(t *testing.T) {
 	}
 }
 
+// TestPluginGoesAwayWhileItDownloads: no answer comes any more, and what its
+// requests had of the VM's memory must come back to those of other plugins.
+func TestPluginGoesAwayWhileItDownloads(t *testing.T) {
+	c := newContextTable(func(text string) { t.Error(text) })
+	v := newVM(t, `{"images":{"memory_bytes":31457280}}`)
+	other := startPlugin(newFakeHost(t), nil)
+	other.images, other.ledger = v.plugin.images, v.plugin.ledger
+	c.addPlugin(1)
+	c.addPlugin(2)
+	c.plugins[1], c.plugins[2] = v.plugin, other
+	ended := v.ask(withImages("http://a.test/", "http://b.test/"))
+	live := v.ask(withImages("http://c.test/", "http://d.test/"))
+	c.streams[11], c.streams[12] = ended.x, live.x
+	if len(v.calls) != 3 || v.plugin.images.reserved == 0 {
+		t.Fatalf("callouts %q", v.urls())
+	}
+	for i, call := range v.calls {
+		c.beginCall(1, uint32(i), func(size int) {
+			if size != noAnswer {
+				t.Errorf("an answer of %d bytes", size)
+			}
+			call.done(CallResult{})
+		})
+	}
+	done := 0
+	c.beginCall(2, 1, func(int) { done++ })
+	v.at = ended.h
+	c.remove(11)
+	v.at = nil
+	if v.plugin.images.reserved == 0 {
+		t.Error("given back while the host owes answers")
+	}
+	v.calls = nil
+	v.at = live.h
+	if !c.remove(1) || len(c.streams) != 0 || len(c.calls) != 1 || done != 0 {
+		t.Errorf("left: %d streams, %d callouts", len(c.streams), len(c.calls))
+	}
+	v.wantEmpty()
+	if live.x.request != requestOver {
+		t.Error("a stream of the plugin goes on")
+	}
+	c.endCall(2, 1)
+	if !c.remove(2) {
+		t.Error("the other plugin stays")
+	}
+}
+
 // TestStreamBeforeItsPluginHasStarted: forwarding would send the client's bytes
 // untranslated.
 func TestStreamBeforeItsPluginHasStarted(t *testing.T) {

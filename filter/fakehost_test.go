@@ -35,6 +35,7 @@ type fakeHost struct {
 	careless bool   // bodies may be smaller than was said
 	refuse   string // the event, or its beginning, that the host refuses
 	onReply  func()
+	onReset  func()
 	onAppend func()
 	onResume func()
 }
@@ -177,6 +178,14 @@ func (h *fakeHost) Reply(status int, headers [][2]string, body []byte) error {
 	return nil
 }
 
+func (h *fakeHost) Reset() error {
+	err := h.tell("reset")
+	if err == nil && h.onReset != nil {
+		h.onReset()
+	}
+	return err
+}
+
 func (h *fakeHost) TakeBody(b Body, size int) ([]byte, error) {
 	body, err := h.ReadBody(b, size)
 	if err == nil {
@@ -267,7 +276,8 @@ type gateway struct {
 	clientEnded   bool
 
 	requestHeld, responseHeld bool
-	dead                      bool // a local reply has ended both directions
+	dead                      bool // a local reply or a reset has ended both directions
+	cut                       bool // by a reset
 }
 
 func newGateway(t testing.TB, configuration string) *gateway {
@@ -284,6 +294,7 @@ func newGateway(t testing.TB, configuration string) *gateway {
 func newStream(t testing.TB, p *plugin, h *fakeHost, id uint32) *gateway {
 	g := &gateway{t: t, h: h, x: p.newExchange(h, id)}
 	h.onReply = g.localReply
+	h.onReset = func() { g.dead, g.clientEnded, g.cut = true, true, true }
 	h.onResume = func() { g.releaseRequest(true) }
 	return g
 }

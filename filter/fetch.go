@@ -68,6 +68,7 @@ func (x *exchange) endDownloads() {
 		return
 	}
 	x.downloads = nil
+	x.weigh()
 	x.plugin.images.dequeue(all)
 	for i := range all.list {
 		if d := &all.list[i]; !d.underWay {
@@ -217,6 +218,10 @@ func (d *download) keep(size int) {
 	x.plugin.images.reserve(size - d.reserved)
 	d.reserved = size
 	x.host.Count(imagesOK, 1)
+	if !x.fits() {
+		x.refuse(noRoom(), nil)
+		return
+	}
 	if d.all.arrived++; d.all.arrived == len(d.all.list) {
 		x.imagesArrived()
 		return

@@ -142,6 +142,9 @@ func (v *fakeVM) check() {
 // wantEmpty checks that nothing is reserved, and that nobody waits.
 func (v *fakeVM) wantEmpty() {
 	v.t.Helper()
+	if l := v.plugin.ledger; l.bytes != 0 || len(l.heavy) != 0 {
+		v.t.Errorf("%d bytes are still in the ledger", l.bytes)
+	}
 	if m := v.plugin.images; m.reserved != 0 || len(m.waiting) != 0 || len(v.calls) != 0 {
 		v.t.Errorf("left: %d bytes, %d that wait, callouts %q", m.reserved, len(m.waiting), v.urls())
 	}
@@ -891,6 +894,9 @@ func playDownloads(t *testing.T, script []byte) {
 		return
 	}
 	v := newVM(t, configurations[int(script[0])%len(configurations)])
+	if script[0] >= 0x80 {
+		v.plugin.ledger.bytesMax = 12 * mb // less than two large images
+	}
 	for _, step := range script[1:] {
 		how := int(step >> 4)
 		switch step & 15 {

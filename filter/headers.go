@@ -36,6 +36,15 @@ var droppedUpstream = [...]string{
 	"origin", "referer",
 	// The filter says itself how long an answer may take (decision 45).
 	timeoutHeader, "x-envoy-upstream-rq-per-try-timeout-ms",
+	// Another path, method, host or address than those that this request goes up
+	// with: a gateway upstream may obey such a word, and the client has none in it.
+	"x-original-url", "x-original-uri", "x-original-host", "x-original-method", "x-rewrite-url", "x-rewrite-uri",
+	"x-forwarded-host", "x-forwarded-server", "x-forwarded-port", "x-forwarded-prefix", "x-forwarded-scheme",
+	"x-forwarded-path", "x-forwarded-uri", "x-forwarded-method", "x-forwarded-protocol", "x-forwarded-ssl",
+	"x-host", "x-http-host-override", "x-http-method-override", "x-http-method", "x-method-override",
+	"x-envoy-original-dst-host", "x-envoy-original-url",
+	// The egress for images speaks with these.
+	"x-image-scheme", "x-egress-details", "x-egress-flags",
 }
 
 // anthropic-*: a version or beta of the client's choice changes the meaning of
@@ -44,7 +53,7 @@ var droppedUpstreamPrefixes = [...]string{"openai-", "x-stainless-", "x-ezat-", 
 
 // dropsClient tells whether a header of the upstream's never reaches the client.
 func dropsClient(name string) bool {
-	return slices.Contains(droppedClient[:], name) || hasPrefix(name, "access-control-")
+	return slices.Contains(droppedClient[:], name) || hasPrefix(name, "access-control-", "x-envoy-")
 }
 
 var droppedClient = [...]string{
@@ -57,6 +66,9 @@ var droppedClient = [...]string{
 	// transport and reporting rules, challenges, redirects.
 	"set-cookie", "strict-transport-security", "alt-svc", "nel", "report-to", "reporting-endpoints",
 	"content-security-policy", "www-authenticate", "location",
+	// What stands between the gateway and the model is nobody's business; x-envoy-*,
+	// which goes the same way, is also what an Envoy behind this one says of itself.
+	"via",
 }
 
 func hasPrefix(s string, prefixes ...string) bool {
@@ -216,12 +228,10 @@ func (x *exchange) upstreamHeaders(path string) edits {
 	c := &x.plugin.config
 	e := edits{host: x.host, m: RequestHeaders, old: x.requestHeaders}
 	e.set(":path", path)
-	x.authority = lookup(x.requestHeaders, ":authority")
 	if c.authority != "" {
-		x.authority = c.authority
 		e.set(":authority", c.authority)
 	}
-	if name, value := x.credentialHeader(); name != "" {
+	if name, value := x.credentialHeader(x.key); name != "" {
 		e.set(name, value)
 	}
 	e.set("anthropic-version", c.version)
@@ -233,7 +243,8 @@ func (x *exchange) upstreamHeaders(path string) edits {
 // of the body, or below zero where it is not known.
 func (x *exchange) setClientHeaders(status int, contentType string, length int) error {
 	x.nameRequest("")
-	e := edits{host: x.host, m: ResponseHeaders, old: x.answerHeaders}
+	pairs := x.clientPairs()
+	e := edits{host: x.host, m: ResponseHeaders, old: pairs}
 	e.set(":status", decimal(status))
 	e.set("content-type", contentType)
 	if length >= 0 {
@@ -241,11 +252,20 @@ func (x *exchange) setClientHeaders(status int, contentType string, length int) 
 	}
 	e.set("request-id", x.requestID)
 	e.set("x-request-id", x.requestID)
-	for _, p := range x.rateLimits(x.answerHeaders) {
+	for _, p := range x.rateLimits(pairs) {
 		e.set(p[0], p[1])
 	}
 	e.remove(dropsClient)
 	return e.err
+}
+
+// clientPairs are the answer's headers as they are now: other filters may have
+// changed them while ours held them.
+func (x *exchange) clientPairs() [][2]string {
+	if x.answerHeaders != nil {
+		return x.answerHeaders
+	}
+	return x.host.Headers(ResponseHeaders)
 }
 
 // decimal writes a status. The one of every day needs no memory.
@@ -257,12 +277,12 @@ func decimal(status int) string {
 }
 
 // credentialHeader is the header that carries the client's key up, "" for none.
-func (x *exchange) credentialHeader() (name, value string) {
+func (x *exchange) credentialHeader(key string) (name, value string) {
 	switch x.plugin.config.credentials {
 	case clientKey:
-		return "x-api-key", x.key
+		return "x-api-key", key
 	case bearerKey:
-		return "authorization", "Bearer " + x.key
+		return "authorization", "Bearer " + key
 	}
 	return "", ""
 }

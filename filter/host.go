@@ -96,6 +96,8 @@ type Host interface {
 	// callback.
 	ResumeRequest() error
 	ResumeResponse() error
+	// Reset ends the stream at once, without a word to the client.
+	Reset() error
 	// Call sends a request of our own. done runs once, later, as a callback of
 	// the stream that this Host is for; also when that stream has ended, because
 	// the host does not call it off.

@@ -35,6 +35,17 @@ const (
 	// collector: as much as one request may download.
 	imageGarbageBytesMax = translate.ImagesBytesMax
 
+	// unfinishedBytesMax bounds everything unfinished in one VM together (decision
+	// 54; see ledger.go), images included. A VM has 1 GiB: the rest is for one body
+	// or answer of the largest kind and what becomes of it, and for garbage.
+	unfinishedBytesMax = 402_653_184
+	// heavyBytes is the weight from which an exchange is looked at when room is
+	// needed; freshBytesMax is how much large memory is taken between two runs of
+	// the garbage collector at most.
+	heavyBytes    = 65_536
+	freshBytesMax = 67_108_864
+	// feedBytesMax is how much of a stream is translated at once.
+	feedBytesMax = 262_144
 	// modelPageEntries is the page size of operator.md, "Paths": the most that
 	// the upstream gives at once.
 	modelPageEntries = 1000

@@ -10,6 +10,7 @@ type Metric struct {
 	// The bridge's, from the first use on.
 	id      uint32
 	defined bool
+	refused bool // the host would not have it, and the log says so
 }
 
 var (

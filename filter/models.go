@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"ezat.io/chat-completions/translate"
 )
@@ -10,26 +11,39 @@ import (
 func (x *exchange) modelsHeaders() Action {
 	path := x.pagePath("")
 	if x.route.endpoint == oneModel {
-		name := x.route.model
-		x.reply.Model = name
+		// A copy: the path is a part of the client's headers, which must not be kept.
+		name := strings.Clone(x.route.model)
+		x.route.model, x.reply.Model = name, name
 		if !isModelName(name) {
 			return x.refuse(x.unknownModel(), nil)
 		}
 		model, known := x.plugin.models.Lookup(name)
-		if !known && x.plugin.config.refuseUnknown {
+		if !known && x.plugin.config.refuseUnknown || !isModelName(model.Upstream) {
 			return x.refuse(x.unknownModel(), nil)
 		}
 		path = x.plugin.config.modelsPath + "/" + encodePath(model.Upstream)
 	}
 	x.reply.GatewayKey = x.plugin.config.credentials == gatewayKey
+	if x.route.endpoint == modelList {
+		x.keepForPages()
+	}
 	e := x.upstreamHeaders(path)
 	e.set(timeoutHeader, wholeAnswerTimeout)
 	if e.remove(dropsUpstream); e.err != nil {
 		return x.breakDown("request headers", e.err)
 	}
-	x.requestHeaders = nil
 	x.request, x.sentUpstream = requestBodyless, true
 	return Continue
+}
+
+// keepForPages keeps what further pages of a list are asked for with: copies,
+// because the headers themselves must not be kept.
+func (x *exchange) keepForPages() {
+	x.authority = x.plugin.config.authority
+	if x.authority == "" {
+		x.authority = strings.Clone(lookup(x.requestHeaders, ":authority"))
+	}
+	x.pageKey = strings.Clone(x.key)
 }
 
 // unknownModel is the contract's row 404.
@@ -60,6 +74,9 @@ func (x *exchange) finishModel(body []byte) Action {
 // answers. The core bounds the pages.
 func (x *exchange) addPage(body []byte) Action {
 	after, e := x.list.Add(body)
+	if e == nil && !x.fits() {
+		e = translate.BadUpstream()
+	}
 	if e != nil {
 		return x.finishFault(e)
 	}
@@ -86,7 +103,7 @@ func (x *exchange) fetchPage(after string) Action {
 		{"anthropic-version", c.version},
 		{"accept-encoding", "identity"},
 	}
-	if name, value := x.credentialHeader(); name != "" {
+	if name, value := x.credentialHeader(x.pageKey); name != "" {
 		headers = append(headers, [2]string{name, value})
 	}
 	if err := x.host.Call(cluster, headers, modelPageTimeoutMs, x.pageArrived); err != nil {
@@ -99,16 +116,20 @@ func (x *exchange) fetchPage(after string) Action {
 
 // pageArrived goes on with the list, from the callout's callback.
 func (x *exchange) pageArrived(result CallResult) {
-	if x.response != responsePaging || x.takePage(result) == Pause {
+	if x.response != responsePaging && len(x.owed) == 0 || x.takePage(result) == Pause {
 		return
 	}
 	if err := x.host.ResumeResponse(); err != nil {
 		x.host.Log(Error, "models: the host would not resume the response: "+err.Error())
+		x.reset()
 	}
 }
 
 func (x *exchange) takePage(result CallResult) (action Action) {
-	defer x.guard(&action)
+	defer x.leave(&action, x.enter(phaseAnswerBody))
+	if x.response != responsePaging {
+		return x.rest(0) // it has failed meanwhile
+	}
 	x.status = result.Status
 	switch {
 	case result.Status == 0:
@@ -123,6 +144,7 @@ func (x *exchange) takePage(result CallResult) (action Action) {
 	if err != nil {
 		return x.breakDown("models: page", err)
 	}
+	defer x.collectAfter(result.Size)
 	defer x.host.ReleaseBody(body)
 	if result.Status == 200 {
 		return x.addPage(body)

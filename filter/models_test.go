@@ -49,6 +49,40 @@ func TestModelList(t *testing.T) {
 	}
 }
 
+// TestModelsWithoutAName: behind the prefix nothing is left to ask for, or what
+// would leave the models path.
+func TestModelsWithoutAName(t *testing.T) {
+	for _, c := range []struct{ config, path string }{
+		{"", "/openai/v1/models/anthropic/"}, {"", "/openai/v1/models/anthropic%2F"},
+		{`{"upstream":{"model_prefix":"a."}}`, "/openai/v1/models/a.."}, {`{"upstream":{"model_prefix":"a."}}`, "/openai/v1/models/a...%2Fx"},
+	} {
+		g := newGateway(t, c.config)
+		g.sendHeaders(getRequest(c.path), true)
+		g.done()
+		g.wantUpstreamUntouched()
+		g.wantError(404, `"code":"model_not_found"`, `"param":"model"`)
+	}
+}
+
+// TestModelListKeepsNoHeaders: while the upstream thinks, and while pages are on
+// their way.
+func TestModelListKeepsNoHeaders(t *testing.T) {
+	g := listGateway(t, "")
+	if g.x.requestHeaders != nil || g.x.key != "" {
+		t.Error("the request's headers are kept")
+	}
+	g.answer(200, page("claude-1", "more"))
+	if g.x.answerHeaders != nil {
+		t.Error("the answer's headers are kept")
+	}
+	g.h.maps[ResponseHeaders] = append(g.h.maps[ResponseHeaders], [2]string{"set-cookie", "late"})
+	g.callout(200, page("claude-2", ""))
+	g.done()
+	if g.status() != "200" || headerOf(g.clientHeaders, "set-cookie") != "" {
+		t.Errorf("%q", g.clientHeaders)
+	}
+}
+
 func TestModelListOfSeveralPages(t *testing.T) {
 	for _, c := range []struct{ config, cluster, authority, key string }{
 		{"", "anthropic", "gateway.test", "x-api-key: key-1"},

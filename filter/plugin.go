@@ -16,9 +16,12 @@ type plugin struct {
 	config  config
 	models  *translate.Models
 	images  *imageMemory // of the VM, shared with its other plugins
+	ledger  *ledger      // of the VM as well
 	parser  translate.Parser
 	scratch []byte
 	line    []byte // where a usage line is written
+
+	usageRefused bool // the host has refused a usage line, and the log says so
 
 	refusals map[string]*Metric
 }
@@ -42,6 +45,7 @@ func startPlugin(host Host, configuration []byte) *plugin {
 		config: c,
 		models: translate.NewModels(c.modelPrefix, c.models),
 		images: &imageMemory{},
+		ledger: &ledger{bytesMax: unfinishedBytesMax},
 
 		refusals: map[string]*Metric{},
 		parser: translate.Parser{
@@ -74,5 +78,7 @@ func (p *plugin) takeScratch() []byte {
 func (p *plugin) giveScratch(b []byte) {
 	if cap(b) <= scratchKeepBytesMax {
 		p.scratch = b
+		return
 	}
+	p.ledger.made(cap(b))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"runtime"
 	"slices"
 	"strconv"
 
@@ -22,14 +21,13 @@ func (x *exchange) chatHeaders(end bool) Action {
 	case end || size == 0:
 		return x.refuse(translate.EmptyBody(), nil)
 	}
-	x.session = lookup(pairs, sessionHeader)
 	x.cacheOff = equalFold(lookup(pairs, "x-ezat-cache"), "off")
 	x.reply.GatewayKey = c.credentials == gatewayKey
 	x.request = requestReading
 	if c.holdHeaders {
 		return Pause
 	}
-	if err := x.setChatHeaders(x.session, "", ""); err != nil {
+	if err := x.setChatHeaders(lookup(pairs, sessionHeader), "", ""); err != nil {
 		return x.breakDown("request headers", err)
 	}
 	return Continue
@@ -47,7 +45,6 @@ func (x *exchange) setChatHeaders(session, timeout, length string) error {
 		}
 	}
 	e.remove(dropsUpstream)
-	x.requestHeaders, x.key = nil, ""
 	return e.err
 }
 
@@ -70,19 +67,17 @@ func (x *exchange) wholeRequest() Action {
 		return x.refuse(translate.EmptyBody(), nil)
 	}
 	fetches, action := x.translate(nil)
-	collectAfter(x.bodySize)
+	x.collectAfter(x.bodySize)
 	if len(fetches) > 0 {
 		return x.fetchImages(fetches)
 	}
 	return action
 }
 
-// collectAfter clears away what a large body has left behind. Go's collector
-// works beside the program, and a guest runs only while it is called: left to
-// itself it falls behind until the VM has no memory left.
-func collectAfter(size int) {
+// collectAfter clears away what a large body has left behind.
+func (x *exchange) collectAfter(size int) {
 	if size > smallBodyBytesMax {
-		runtime.GC()
+		x.plugin.ledger.collect()
 	}
 }
 
@@ -90,6 +85,10 @@ func collectAfter(size int) {
 // are the images that it needs first; without them nothing has changed.
 func (x *exchange) translate(images []translate.Image) (missing []translate.Fetch, action Action) {
 	began := x.host.Now()
+	if action, ok := x.readHeaders(); !ok {
+		return nil, action
+	}
+	defer x.forgetHeaders()
 	body, err := x.host.ReadBody(RequestBody, x.bodySize)
 	if err != nil {
 		return nil, x.breakDown("request body", err)
@@ -122,6 +121,25 @@ func (x *exchange) translate(images []translate.Image) (missing []translate.Fetc
 	x.host.Observe(translateTime, (x.worked+x.host.Now()-began)/1000)
 	return nil, Continue
 }
+
+// readHeaders reads the request's headers, where they are still held, as other
+// filters have left them by now.
+func (x *exchange) readHeaders() (action Action, ok bool) {
+	if !x.plugin.config.holdHeaders {
+		return Continue, true
+	}
+	x.requestHeaders = x.host.Headers(RequestHeaders)
+	if len(x.requestHeaders) == 0 {
+		return x.breakDown("request headers", errors.New("there are none")), false
+	}
+	if !x.readKey() {
+		return x.refuse(translate.MissingKey(), nil), false
+	}
+	x.session = lookup(x.requestHeaders, sessionHeader)
+	return Continue, true
+}
+
+func (x *exchange) forgetHeaders() { x.requestHeaders, x.key, x.session = nil, "", "" }
 
 func (x *exchange) decide(body []byte) (*translate.Plan, *translate.Error) {
 	c := &x.plugin.config
@@ -184,5 +202,5 @@ func (w *bodyWriter) put(piece []byte) {
 // breakDown answers 500 for a host that refuses what the translation needs.
 func (x *exchange) breakDown(what string, err error) Action {
 	x.host.Log(Error, what+": the host refused a call: "+err.Error())
-	return x.fail()
+	return x.failWith(translate.Internal())
 }

@@ -8,6 +8,89 @@ import (
 	"testing"
 )
 
+// TestHeadersAddedWhileTheBodyComes: a filter in front may put some on the request,
+// or change them, while ours holds it.
+func TestHeadersAddedWhileTheBodyComes(t *testing.T) {
+	g := newGateway(t, "")
+	g.sendHeaders(append(slices.Clone(goodRequest), [2]string{"x-ezat-session", "first"}), false)
+	g.sendBody(chatBody[:9], false)
+	if g.x.requestHeaders != nil || g.x.key != "" || g.x.session != "" {
+		t.Error("the headers are kept while the body comes")
+	}
+	held := without(without(g.h.maps[RequestHeaders], "authorization"), "x-ezat-session")
+	g.h.maps[RequestHeaders] = append(held, [2]string{"Authorization", "Bearer other-key"}, [2]string{"cookie", "a=b"}, [2]string{"x-api-key", "none"},
+		[2]string{"x-ezat-session", "second"}, [2]string{"x-forwarded-host", "evil.test"}, [2]string{"x-added", "yes"})
+	g.sendBody(chatBody[9:], true)
+	for name, want := range map[string]string{"authorization": "", "cookie": "", "x-api-key": "other-key", "x-ezat-session": "second",
+		"x-forwarded-host": "", "x-added": "yes"} {
+		if got := headerOf(g.upHeaders, name); got != want {
+			t.Errorf("%s goes up as %q, want %q", name, got, want)
+		}
+	}
+	g.answer(200, message)
+	g.done()
+	if g.x.requestHeaders != nil || g.x.key != "" {
+		t.Error("the headers are kept behind the request")
+	}
+	g = newGateway(t, "")
+	g.sendHeaders(goodRequest, false)
+	g.h.maps[RequestHeaders] = without(g.h.maps[RequestHeaders], "authorization")
+	g.sendBody(chatBody, true)
+	g.done()
+	g.wantUpstreamUntouched()
+	g.wantError(401)
+	g = newGateway(t, `{"upstream":{"credentials":"gateway"}}`)
+	g.sendHeaders(goodRequest, false)
+	g.h.maps[RequestHeaders] = nil // a host that will not show them
+	g.sendBody(chatBody, true)
+	g.done()
+	g.wantUpstreamUntouched()
+	g.wantError(500)
+}
+
+// TestHostThatRefusesAReply: nothing else can end the request.
+func TestHostThatRefusesAReply(t *testing.T) {
+	for name, send := range map[string]func(g *gateway){
+		"headers":  func(g *gateway) { g.sendHeaders(without(goodRequest, "authorization"), false) },
+		"body":     func(g *gateway) { g.chat("{") },
+		"trailers": func(g *gateway) { g.sendHeaders(goodRequest, false); g.sendBody("{", false); g.sendTrailers() },
+		"answer": func(g *gateway) {
+			g.chat(chatBody)
+			g.answerHeaders(true, [2]string{":status", "500"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, "")
+			g.h.refuse = "reply"
+			send(g)
+			if !g.cut {
+				t.Errorf("the stream hangs: %q", g.h.events)
+			}
+			g.x.Done()
+		})
+	}
+}
+
+// TestUsageThatIsRefused is said once, not for each request.
+func TestUsageThatIsRefused(t *testing.T) {
+	g := newGateway(t, "")
+	g.h.refuse = "property"
+	g.chat(chatBody)
+	g.answer(200, message)
+	g.done()
+	for id := range uint32(3) {
+		more := newStream(t, g.x.plugin, g.h, 20+id)
+		g.h.maps, g.h.bodies = [4][][2]string{}, [3][]byte{}
+		more.chat(chatBody)
+		more.answer(200, message)
+		more.done()
+	}
+	lines := slices.DeleteFunc(slices.Clone(g.h.logs), func(line string) bool { return !strings.HasPrefix(line, "error: usage could not be recorded") })
+	if len(lines) != 1 || g.h.counts["ezat.requests.ok"] != 4 {
+		t.Errorf("log %q, counts %v", g.h.logs, g.h.counts)
+	}
+}
+
 func TestForeignPathsPassUntouched(t *testing.T) {
 	g := newGateway(t, "")
 	headers := [][2]string{{":method", "POST"}, {":path", "/v1/messages"}, {"cookie", "a=b"}, {"x-stainless-os", "x"}}

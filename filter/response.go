@@ -48,7 +48,7 @@ func (x *exchange) answerWithout(encoded bool) Action {
 		x.host.Log(Warn, "the upstream sent an encoded body though identity was asked for")
 	}
 	x.record(x.faultRecord(e))
-	x.sendReply(e, x.replyHeaders(x.answerHeaders))
+	x.sendReply(e, x.replyHeaders(x.clientPairs()))
 	return Pause
 }
 
@@ -90,7 +90,7 @@ func (x *exchange) wholeBody(size int, end bool) Action {
 	if err != nil {
 		return x.breakDown("response body", err)
 	}
-	defer collectAfter(size)
+	defer x.collectAfter(size)
 	defer x.host.ReleaseBody(body)
 	switch x.response {
 	case responseError:
@@ -148,7 +148,7 @@ func (x *exchange) finishError(body []byte) Action {
 func (x *exchange) finishFault(e *translate.Error) Action {
 	if x.held && !x.answerBegan {
 		x.record(x.faultRecord(e))
-		x.sendReply(e, x.replyHeaders(x.answerHeaders))
+		x.sendReply(e, x.replyHeaders(x.clientPairs()))
 		return Pause
 	}
 	if !x.held && x.response == responseWhole && x.reply.Stream {
@@ -170,7 +170,8 @@ func (x *exchange) finish(status int, body []byte, record translate.Record) Acti
 	if err := x.host.ReplaceBody(ResponseBody, body); err != nil {
 		return x.breakDown("response body", err)
 	}
-	x.response, x.held = responseOver, false
+	x.response, x.held, x.list = responseOver, false, translate.ModelList{}
+	x.weigh()
 	return Continue
 }
 

@@ -54,6 +54,9 @@ func TestPhasesInAnyOrder(t *testing.T) {
 
 func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 	h.careless = true
+	if len(script) > 0 && script[0] >= 0x80 {
+		p.ledger.bytesMax = 1000 // some events of the script pass it
+	}
 	x := p.newExchange(h, 1)
 	requests := [][][2]string{goodRequest, getRequest("/openai/v1/models"), getRequest("/openai/v1/models/x"), getRequest("/elsewhere"),
 		without(goodRequest, "authorization"), append(slices.Clone(goodRequest), [2]string{"content-length", "0"}), nil}
@@ -116,7 +119,7 @@ func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 		case 9:
 			h.bodies[RequestBody] = nil
 		case 10:
-			h.refuse = []string{"set response", "replace", "append", "read", "reply", "remove request", "call", "property", "resume", "", "", ""}[how%12]
+			h.refuse = []string{"set response", "replace", "append", "read", "reply", "remove request", "call", "property", "resume", "reset", "", ""}[how%12]
 		}
 		switch {
 		case !sends || action != Continue:
@@ -127,6 +130,9 @@ func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 		}
 	}
 	x.Done()
+	if l := p.ledger; l.bytes != 0 || len(l.heavy) != 0 || x.weight != 0 {
+		t.Errorf("%d bytes are still in the ledger", l.bytes)
+	}
 	h.refuse = ""
 	for _, call := range h.calls {
 		h.answerCall(call, 200, smallFile)
@@ -185,19 +191,68 @@ func TestBugEndsOneStreamOnly(t *testing.T) {
 		g.answerBody(messageStart, false)
 		host := g.x.host
 		g.x.host = &brokenHost{Host: host, name: "response body"}
-		g.h.bodies[ResponseBody] = []byte(textA)
-		if g.x.ResponseBody(len(textA), false) != Continue {
-			t.Error("the stream hangs")
+		g.answerBody(textA, false)
+		if n := len(g.clientChunks); n != 2 {
+			t.Errorf("the stream hangs after %d pieces", n)
 		}
 		g.x.host = host
-		g.h.bodies[ResponseBody] = nil
 		g.answerBody(wholeStream, true)
-		g.x.Done()
 		if bytes.Contains(g.clientBody, []byte(`"A"`)) {
 			t.Errorf("the stream went on: %s", g.clientBody)
 		}
-		g.wantUsage(`"outcome":`)
+		g.wantBroken()
 	})
+	t.Run("a running stream without held headers", func(t *testing.T) {
+		g := startStream(t, `{"hold_headers":false}`)
+		g.answerBody(messageStart+textA, false)
+		g.breaks("response body", func() { g.answerBody(textA, true) })
+		g.wantBroken()
+	})
+	t.Run("the trailers of a running stream", func(t *testing.T) {
+		g := startStream(t, "")
+		g.answerBody(messageStart, false)
+		g.breaks("response trailers", func() { g.answerTrailers([2]string{"a", "b"}) })
+		g.wantBroken()
+	})
+	t.Run("the request of a running stream", func(t *testing.T) {
+		g := newGateway(t, "")
+		g.sendHeaders(goodRequest, false)
+		g.sendBody(streamBody, false)
+		g.x.request, g.x.sentUpstream, g.x.reply.Stream = requestSent, true, true // the upstream answers early
+		g.answerHeaders(false, [2]string{":status", "200"}, [2]string{"content-type", "text/event-stream"})
+		g.answerBody(messageStart, false)
+		g.x.request = requestReading
+		g.breaks("request body", func() { g.sendBody("", true) })
+		if g.clientEnded || len(g.upBody) > 0 {
+			t.Errorf("upstream %q, ended %v", g.upBody, g.clientEnded)
+		}
+		g.answerBody(textA, false)
+		g.answerBody(textA, true)
+		g.wantBroken()
+	})
+}
+
+// breaks lets a phase panic.
+func (g *gateway) breaks(name string, run func()) {
+	host := g.x.host
+	g.x.host = &brokenHost{Host: host, name: name}
+	run()
+	g.x.host = host
+}
+
+// wantBroken checks that a stream that had begun has ended with the error event
+// and [DONE], and is recorded as failed.
+func (g *gateway) wantBroken() {
+	g.t.Helper()
+	g.x.Done()
+	g.wantStream()
+	if !g.clientEnded || bytes.Count(g.clientBody, []byte(`"error"`)) != 1 || !bytes.Contains(g.clientBody, []byte(`"type":"server_error"`)) {
+		g.t.Errorf("ended %v: %s", g.clientEnded, g.clientBody)
+	}
+	g.wantUsage(`"outcome":"failed"`, `"status":200`, `"stream":true`, `"completion_tokens":0`)
+	if g.h.counts["ezat.requests.failed"] != 1 || g.h.counts["ezat.requests.client_left"] != 0 {
+		g.t.Errorf("counts %v", g.h.counts)
+	}
 }
 
 // brokenHost panics where a phase named in it does its work.
@@ -215,10 +270,24 @@ func (h *brokenHost) SetHeader(m Map, name, value string) error {
 }
 
 func (h *brokenHost) ReadBody(b Body, size int) ([]byte, error) {
-	if h.name == "response body" && b == ResponseBody {
+	if h.name == "response body" && b == ResponseBody || h.name == "request body" && b == RequestBody {
 		panic("secret words")
 	}
 	return h.Host.ReadBody(b, size)
+}
+
+func (h *brokenHost) Reply(status int, headers [][2]string, body []byte) error {
+	if h.name == "reply" {
+		panic("secret words")
+	}
+	return h.Host.Reply(status, headers, body)
+}
+
+func (h *brokenHost) Headers(m Map) [][2]string {
+	if h.name == "response trailers" && m == ResponseTrailers {
+		panic("secret words")
+	}
+	return h.Host.Headers(m)
 }
 
 func (h *brokenHost) ReplaceBody(b Body, data []byte) error {

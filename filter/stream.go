@@ -34,14 +34,25 @@ func (x *exchange) streamBody(size int, end bool) Action {
 		}
 		defer x.host.ReleaseBody(chunk)
 	}
-	out := x.feed(chunk, end)
+	out := x.plugin.takeScratch()
 	defer func() { x.plugin.giveScratch(out) }()
-	if e := x.stream.Early(); e != nil {
-		return x.finishFault(e)
-	}
-	if size > 0 || len(out) > 0 {
-		if err := x.host.ReplaceBody(ResponseBody, out); err != nil {
-			return x.breakDown("response body", err)
+	for first := true; first || len(chunk) > 0; first = false {
+		// In parts: what a part becomes is larger, and must not be held as a whole.
+		part := chunk[:min(len(chunk), feedBytesMax)]
+		chunk = chunk[len(part):]
+		out = x.feed(out[:0], part, end && len(chunk) == 0)
+		if e := x.stream.Early(); e != nil {
+			return x.finishFault(e)
+		}
+		var err error
+		switch {
+		case first && (size > 0 || len(out) > 0):
+			err = x.host.ReplaceBody(ResponseBody, out)
+		case len(out) > 0:
+			err = x.host.AppendBody(ResponseBody, out)
+		}
+		if err != nil {
+			return x.cutOff(Error, err)
 		}
 	}
 	if x.held && !end && !x.stream.Began() {
@@ -56,7 +67,7 @@ func (x *exchange) streamBody(size int, end bool) Action {
 // streamTrailers ends a stream whose last bytes have gone: what is due goes
 // behind them, if the host still takes it.
 func (x *exchange) streamTrailers() Action {
-	out := x.feed(nil, true)
+	out := x.feed(x.plugin.takeScratch(), nil, true)
 	defer func() { x.plugin.giveScratch(out) }()
 	if e := x.stream.Early(); e != nil {
 		return x.finishFault(e)
@@ -66,16 +77,20 @@ func (x *exchange) streamTrailers() Action {
 	}
 	if len(out) > 0 {
 		if err := x.host.AppendBody(ResponseBody, out); err != nil {
-			x.host.Log(Warn, "the end of a broken stream could not be added before its trailers: "+err.Error())
+			return x.cutOff(Warn, err)
 		}
 	}
 	return Continue
 }
 
-// feed runs the core's machine. Usage is recorded before the bytes with [DONE]
-// leave.
-func (x *exchange) feed(chunk []byte, end bool) []byte {
-	out := x.stream.Feed(x.plugin.takeScratch(), chunk, end)
+// feed runs the core's machine, and appends to dst. Usage is recorded before the
+// bytes with [DONE] leave.
+func (x *exchange) feed(dst, chunk []byte, end bool) []byte {
+	dst = x.stream.Feed(dst, chunk, end)
+	if !x.fits() {
+		dst = x.stream.Fail(dst, translate.BadUpstream())
+		x.weigh()
+	}
 	if !x.firstToken && x.stream.Spoke() {
 		x.firstToken = true
 		x.host.Observe(firstTokenTime, (x.host.Now()-x.began)/1_000_000)
@@ -83,5 +98,5 @@ func (x *exchange) feed(chunk []byte, end bool) []byte {
 	if x.stream.Early() == nil && x.stream.Done() {
 		x.recordStream()
 	}
-	return out
+	return dst
 }

@@ -237,6 +237,85 @@ func TestHostThatTakesNothingBeforeTrailers(t *testing.T) {
 	}
 }
 
+// TestHostThatTakesNothing: a stream that cannot get its end is cut, and nobody
+// waits for a callback that never comes.
+func TestHostThatTakesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse string
+		end    func(g *gateway)
+	}{
+		"bytes":          {"replace response", func(g *gateway) { g.answerBody(textA, false) }},
+		"last bytes":     {"replace response", func(g *gateway) { g.answerBody(textA, true) }},
+		"broken, bytes":  {"replace response", func(g *gateway) { g.breaks("response body", func() { g.answerBody(textA, true) }) }},
+		"trailers":       {"append response", func(g *gateway) { g.answerTrailers([2]string{"a", "b"}) }},
+		"broken, at end": {"append response", func(g *gateway) { g.breaks("response trailers", func() { g.answerTrailers([2]string{"a", "b"}) }) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := startStream(t, "")
+			g.answerBody(messageStart+blockStart+textA, false)
+			g.h.refuse = c.refuse
+			c.end(g)
+			if !g.cut {
+				t.Errorf("the stream hangs: %q", g.h.events)
+			}
+			g.x.Done()
+			if bytes.Contains(g.clientBody, []byte("content_block_delta")) {
+				t.Errorf("the upstream's bytes: %s", g.clientBody)
+			}
+		})
+	}
+}
+
+// TestHostThatWillNotReset: an older list of capabilities does not have it.
+func TestHostThatWillNotReset(t *testing.T) {
+	g := startStream(t, "")
+	g.answerBody(messageStart+blockStart+textA, false)
+	g.x.host = noReset{g.h}
+	g.h.refuse = "append response"
+	g.answerTrailers([2]string{"a", "b"})
+	if !g.clientEnded || g.cut {
+		t.Error("the stream hangs")
+	}
+	g.done()
+}
+
+type noReset struct{ *fakeHost }
+
+func (noReset) Reset() error { return errRefused }
+
+// TestHeadersAddedWhileAnswersWait: a filter nearer to the upstream may put some on
+// the answer while ours holds it.
+func TestHeadersAddedWhileAnswersWait(t *testing.T) {
+	for name, c := range map[string]struct{ request, contentType, body string }{
+		"stream": {streamBody, "text/event-stream", wholeStream},
+		"early":  {streamBody, "text/event-stream", overloaded},
+		"whole":  {chatBody, "application/json", message},
+		"fault":  {chatBody, "application/json", "<html>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, "")
+			g.chat(c.request)
+			g.answerHeaders(false, [2]string{":status", "200"}, [2]string{"content-type", c.contentType}, [2]string{"request-id", "req_up"})
+			if g.x.answerHeaders != nil {
+				t.Error("the headers are kept")
+			}
+			g.h.maps[ResponseHeaders] = append(g.h.maps[ResponseHeaders], [2]string{"Set-Cookie", "a=b"}, [2]string{"via", "1.1 inner"},
+				[2]string{"x-envoy-upstream-service-time", "7"}, [2]string{"x-added", "yes"}, [2]string{"anthropic-ratelimit-tokens-limit", "9"})
+			g.answerBody(c.body, true)
+			g.done()
+			for _, dropped := range []string{"set-cookie", "via", "x-envoy-upstream-service-time"} {
+				if headerOf(g.clientHeaders, dropped) != "" {
+					t.Errorf("%s passes: %q", dropped, g.clientHeaders)
+				}
+			}
+			if headerOf(g.clientHeaders, "x-added") != "yes" || headerOf(g.clientHeaders, "x-ratelimit-limit-tokens") != "9" {
+				t.Errorf("%q", g.clientHeaders)
+			}
+			g.wantIDs()
+		})
+	}
+}
+
 func TestGoodStreamWithTrailers(t *testing.T) {
 	g := startStream(t, "")
 	g.answerBody(wholeStream, false)

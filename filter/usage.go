@@ -19,7 +19,8 @@ func (x *exchange) record(r translate.Record) {
 	x.recorded = true
 	line := r.Append(x.plugin.line[:0])
 	x.plugin.line = line
-	if err := x.host.SetProperty(usageProperty, line); err != nil {
+	if err := x.host.SetProperty(usageProperty, line); err != nil && !x.plugin.usageRefused {
+		x.plugin.usageRefused = true
 		x.host.Log(Error, "usage could not be recorded: "+err.Error())
 	}
 	x.host.Count(requestMetric(r.Outcome), 1)

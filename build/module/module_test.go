@@ -32,6 +32,7 @@ func built(t *testing.T) []byte {
 // host calls that the filter makes. A capability list of an operator's has
 // exactly these.
 var wantImports = []string{
+	"env.proxy_close_stream",
 	"env.proxy_continue_stream",
 	"env.proxy_define_metric",
 	"env.proxy_get_buffer_bytes",
