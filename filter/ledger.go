@@ -35,7 +35,7 @@ func (l *ledger) change(x *exchange, weight int) {
 		l.heavy = slices.Delete(l.heavy, i, i+1)
 	}
 	if weight > was && weight >= heavyBytes {
-		l.made(weight)
+		l.made(2 * (weight - was)) // a buffer that grows is made anew, and doubles
 	}
 }
 

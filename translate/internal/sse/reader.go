@@ -27,7 +27,7 @@ type Reader struct {
 	in     []byte // the piece that is being read
 	pos    int    // how far it has been read
 	lf, cr int    // the next LF and CR of in, at pos or behind; below pos: not known
-	whole  int    // the offset behind the last LF of in
+	whole  int    // the offset behind the last LF of in; below zero: not known
 
 	buf  []byte
 	data int  // bytes of buf that are data lines
@@ -53,8 +53,7 @@ func NewReader(eventBytesMax int) Reader {
 // until Next returns false.
 func (r *Reader) Push(piece []byte, end bool) {
 	r.in, r.pos, r.end = piece, 0, r.end || end
-	r.lf, r.cr = -1, -1
-	r.whole = bytes.LastIndexByte(piece, '\n') + 1
+	r.lf, r.cr, r.whole = -1, -1, -1
 }
 
 // Held is the memory that waits for the rest of an event, in bytes.
@@ -68,7 +67,14 @@ func (r *Reader) TooLarge() bool { return r.tooLarge }
 // begins there; else nothing. Skip passes over bytes of it.
 func (r *Reader) Whole() []byte {
 	r.free()
-	if len(r.buf) > 0 || r.afterCR || r.pos >= r.whole || r.over {
+	if len(r.buf) > 0 || r.afterCR || r.over || r.pos == len(r.in) {
+		return nil
+	}
+	if r.whole < 0 {
+		// A walk byte by byte: not for pieces in the middle of a large event.
+		r.whole = bytes.LastIndexByte(r.in, '\n') + 1
+	}
+	if r.pos >= r.whole {
 		return nil
 	}
 	return r.in[r.pos:r.whole]
