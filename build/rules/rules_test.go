@@ -23,7 +23,7 @@ const sdk = "github.com/tetratelabs/proxy-wasm-go-sdk"
 // coreImports are all that package translate and its floors may import: nothing
 // that reads a clock, draws randomness, logs, or reflects.
 var coreImports = []string{
-	"bytes", "encoding/base64", "math", "math/bits", "strconv", "strings", "unicode", "unicode/utf8", "unsafe",
+	"bytes", "encoding/base64", "math", "math/bits", "slices", "strconv", "strings", "unicode", "unicode/utf8", "unsafe",
 	"ezat.io/chat-completions/translate/internal/hash",
 	"ezat.io/chat-completions/translate/internal/jsontext",
 	"ezat.io/chat-completions/translate/internal/sse",
