@@ -15,12 +15,24 @@ import (
 
 // dropsUpstream tells whether a header of the client's never reaches the upstream.
 func dropsUpstream(name string) bool {
-	return slices.Contains(droppedUpstream[:], name) || hasPrefix(name, droppedUpstreamPrefixes[:]...)
+	return droppedUpstream.has(name) || hasPrefix(name, droppedUpstreamPrefixes[:]...)
 }
 
-// Tables: as a switch over strings they would be several times their size in
-// the module.
-var droppedUpstream = [...]string{
+// nameSet is a set of header names, by their length: most names are compared with
+// two or three others. (As a switch over strings the tables would be several times
+// their size in the module.)
+type nameSet [40][]string
+
+func newNameSet(names ...string) (s nameSet) {
+	for _, name := range names {
+		s[len(name)] = append(s[len(name)], name)
+	}
+	return s
+}
+
+func (s *nameSet) has(name string) bool { return len(name) < len(s) && slices.Contains(s[len(name)], name) }
+
+var droppedUpstream = newNameSet(
 	// The client's credentials, whatever they are called: the one that goes
 	// up is set anew. Cookies belong to the operator's domain.
 	"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie",
@@ -45,7 +57,7 @@ var droppedUpstream = [...]string{
 	"x-envoy-original-dst-host", "x-envoy-original-url",
 	// The egress for images speaks with these.
 	"x-image-scheme", "x-egress-details", "x-egress-flags",
-}
+)
 
 // anthropic-*: a version or beta of the client's choice changes the meaning of
 // the translated request, which is the filter's. sec-*: see origin.
@@ -53,10 +65,10 @@ var droppedUpstreamPrefixes = [...]string{"openai-", "x-stainless-", "x-ezat-", 
 
 // dropsClient tells whether a header of the upstream's never reaches the client.
 func dropsClient(name string) bool {
-	return slices.Contains(droppedClient[:], name) || hasPrefix(name, "access-control-", "x-envoy-")
+	return droppedClient.has(name) || hasPrefix(name, "access-control-", "x-envoy-")
 }
 
-var droppedClient = [...]string{
+var droppedClient = newNameSet(
 	// operator.md: the upstream's organization headers.
 	"anthropic-organization-id", "anthropic-workspace-id", "openai-organization", "openai-project",
 	// They describe the old body.
@@ -69,7 +81,7 @@ var droppedClient = [...]string{
 	// What stands between the gateway and the model is nobody's business; x-envoy-*,
 	// which goes the same way, is also what an Envoy behind this one says of itself.
 	"via",
-}
+)
 
 func hasPrefix(s string, prefixes ...string) bool {
 	for _, p := range prefixes {
