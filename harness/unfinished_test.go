@@ -184,3 +184,52 @@ func (v unfinishedVM) endAll(t *testing.T, streams []*Stream) {
 		t.Errorf("%d large events came whole", good)
 	}
 }
+
+// TestWaitingStreamsKeepNoHeaders: thousands of streams with 30 KB of headers each that
+// wait for the body, for the upstream, for the first event or for the next one take the
+// guest only a few KB each.
+func TestWaitingStreamsKeepNoHeaders(t *testing.T) {
+	const each = 800
+	v := newUnfinishedVM(t)
+	padding := strings.Repeat("p", 30<<10)
+	ask := func() *Stream {
+		s := v.NewStream()
+		h := NewHeaders(":method", "POST", ":scheme", "http", ":authority", "api.example", ":path", "/openai/v1/chat/completions",
+			"authorization", "Bearer test-key", "x-request-id", "id-1", "x-padding", padding)
+		if err := errors.Join(s.RequestHeaders(h, false), s.RequestBody([]byte(unfinishedChat[:20]), false)); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	answered := func() *Stream {
+		s := ask()
+		h := NewHeaders(":status", "200", "content-type", "text/event-stream", "request-id", "req_1", "x-padding", padding)
+		if err := errors.Join(s.RequestBody([]byte(unfinishedChat[20:]), true), s.ResponseHeaders(h, false)); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := v.memoryMB()
+	var streams []*Stream
+	for range each {
+		models := v.NewStream()
+		h := NewHeaders(":method", "GET", ":scheme", "http", ":authority", "api.example", ":path", "/openai/v1/models/anthropic%2Fclaude-sonnet-5-5",
+			"authorization", "Bearer test-key", "x-padding", padding)
+		if err := models.RequestHeaders(h, true); err != nil {
+			t.Fatal(err)
+		}
+		running := answered()
+		if err := running.ResponseBody([]byte(unfinishedStart), false); err != nil {
+			t.Fatal(err)
+		}
+		streams = append(streams, models, running, ask(), answered())
+	}
+	after := v.memoryMB()
+	t.Logf("%d MB before, %d MB with %d waiting streams", before, after, len(streams))
+	if kb := (after - before) << 10 / len(streams); kb > 12 {
+		t.Errorf("%d KB for each stream", kb)
+	}
+	for _, s := range streams {
+		s.ClientLeaves()
+	}
+}

@@ -92,7 +92,10 @@ func (m *message) size() (bytes int) {
 		case answerText:
 			bytes += len(v.Get("text").Inner())
 		case answerCall:
-			bytes += len(callHead) + len(v.Get("id").Inner()) + len(v.Get("name").Inner()) + 2*len(v.Get("input").Raw())
+			bytes += len(callHead) + len(v.Get("id").Inner()) + len(v.Get("name").Inner())
+			if input := v.Get("input"); input.Sent() {
+				bytes += 2 * len(input.Raw())
+			}
 		}
 	}
 	return bytes

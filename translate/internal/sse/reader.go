@@ -157,7 +157,7 @@ func (r *Reader) pause(rest []byte) (data []byte, ok bool) {
 }
 
 // grow makes room for n bytes and what may stand behind them. Each buffer is twice
-// the one before: all that are let go of are less than the last one.
+// the one before but for the last: all that are let go of are not much more than it.
 func (r *Reader) grow(n int) {
 	need := n + 1 + Slack
 	if need <= cap(r.buf) {

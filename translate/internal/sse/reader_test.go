@@ -214,3 +214,30 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) { atEveryCut(t, string(stream), 32) })
 }
+
+// TestHeldGrowsByDoubling: an event in parts leaves little behind of outgrown buffers.
+func TestHeldGrowsByDoubling(t *testing.T) {
+	r := NewReader(16 << 20)
+	piece := bytes.Repeat([]byte{'x'}, 10_000)
+	made, held := 0, 0
+	for n := 0; n < 15<<20; n += len(piece) {
+		r.Push(piece, false)
+		if _, ok := r.Next(); ok {
+			t.Fatal("an event without an end")
+		}
+		if now := r.Held(); now != held {
+			made, held = made+now, now
+		}
+	}
+	if held < 15<<20 || held > 16<<20+2*Slack || made > 5*held/2 {
+		t.Errorf("%d bytes held, %d made", held, made)
+	}
+	r.Push([]byte("\n\ndata: a\n\n"), false)
+	if data, ok := r.Next(); !ok || string(data) != "a" {
+		t.Errorf("%q", data)
+	}
+	r.Next()
+	if r.Held() > keepBytesMax {
+		t.Errorf("%d bytes are kept", r.Held())
+	}
+}
