@@ -8,7 +8,8 @@
 // and exports; everything else is plain Go against the interface Host, and is
 // tested natively. There are no timers and no goroutines. State is per stream,
 // but for the configuration, the model table, buffers that are used again, and
-// the bound on image downloads with the queue for it (fetch_memory.go).
+// the bound on image downloads with the queue for it (fetch_memory.go), and the bound
+// on all that is unfinished (ledger.go).
 package main
 
 // main is empty: a module is a library. The host calls _initialize, which runs

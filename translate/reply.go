@@ -59,6 +59,14 @@ func appendText(dst, inner []byte, lone bool) []byte {
 	return append(dst, inner...)
 }
 
+// grow makes room for n more bytes at once: what grows step by step leaves a trail.
+func grow(dst []byte, n int) []byte {
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	return append(make([]byte, 0, len(dst)+n), dst...)
+}
+
 // clip is the front of a text, at most most bytes of it and only whole
 // characters.
 func clip(text string, most int) string {

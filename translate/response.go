@@ -1,10 +1,6 @@
 package translate
 
-import (
-	"slices"
-
-	"ezat.io/chat-completions/translate/internal/jsontext"
-)
+import "ezat.io/chat-completions/translate/internal/jsontext"
 
 // Answer translates the whole body of an upstream's 200 into a chat.completion
 // and appends it (contract, "Request and response"; decision 30). A body that is
@@ -18,7 +14,7 @@ func (r *Reply) Answer(dst, body []byte, a Answer) ([]byte, Record, *Error) {
 	}
 	usage := m.counts.usage()
 	if len(body) > largeAnswerBytes {
-		dst = slices.Grow(dst, m.size())
+		dst = grow(dst, m.size())
 	}
 	dst = r.appendHead(dst, "chat.completion", a)
 	dst = append(dst, `{"index":0,"message":{"role":"assistant","content":`...)

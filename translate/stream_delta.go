@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"slices"
 	"strconv"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
@@ -163,7 +162,7 @@ func (s *Stream) delta(dst []byte, b *openBlock, inner []byte, size int, lone bo
 	}
 	s.generated += int64(size)
 	if len(inner) > quickEventBytesMax {
-		dst = slices.Grow(dst, len(inner)+len(s.textFront)+len(s.textBack))
+		dst = grow(dst, len(inner)+len(s.textFront)+len(s.textBack))
 	}
 	if b.kind == answerText {
 		dst = append(dst, s.textFront...)

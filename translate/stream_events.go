@@ -2,7 +2,6 @@ package translate
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 
 	"ezat.io/chat-completions/translate/internal/jsontext"
@@ -144,7 +143,10 @@ func (s *Stream) blockStop(dst []byte, v jsontext.Value) []byte {
 		if b := &s.blocks[i]; b.index == index {
 			dst = s.closeBlock(dst, b)
 			s.held -= len(b.input)
-			s.blocks = slices.Delete(s.blocks, i, i+1)
+			last := len(s.blocks) - 1
+			copy(s.blocks[i:], s.blocks[i+1:])
+			s.blocks[last] = openBlock{} // its input must not be kept
+			s.blocks = s.blocks[:last]
 			break
 		}
 	}
@@ -163,7 +165,7 @@ func (s *Stream) closeBlock(dst []byte, b *openBlock) []byte {
 		dst = append(dst, emptyObject...)
 	} else {
 		s.generated += int64(len(b.input))
-		dst = jsontext.AppendEscaped(slices.Grow(dst, 2*len(b.input)), b.input)
+		dst = jsontext.AppendEscaped(grow(dst, 2*len(b.input)), b.input)
 	}
 	return append(dst, s.callBack...)
 }
