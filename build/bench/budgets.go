@@ -17,6 +17,10 @@ const (
 	memoryBodyTimes = 1.6
 	memoryBaseBytes = 8 << 20
 
+	// Of processor time, what the worst body takes beside the slowest honest one of
+	// the same size (decision 54 allows 5).
+	hostileTimesMax = 2
+
 	// What the filter adds to an exchange in Envoy, in milliseconds.
 	smallChatAddedMs  = 0.10
 	agentTurnAddedMs  = 0.5

@@ -18,6 +18,7 @@
 //	whole      exchanges through Envoy        http1, standin: both ends of it
 //	memory     of the guest and of Envoy
 //	growth     sizes doubled
+//	hostile    the bodies that cost most, and who waits beside them
 //	size       of the module, and how late Envoy is live
 //	contest    the same work through LiteLLM's proxy   litellm: that as a process
 package main
@@ -46,11 +47,12 @@ type options struct {
 	windows   int           // of load on each side
 	window    time.Duration
 	starts    int // of Envoy with each module
+	hostile   int // how often each hostile body is sent
 }
 
 var (
-	thorough = options{rounds: 9, processes: 3, sample: 200 * time.Millisecond, pairs: 600, windows: 7, window: time.Second, starts: 5}
-	quick    = options{rounds: 2, processes: 1, sample: 50 * time.Millisecond, pairs: 60, windows: 2, window: 300 * time.Millisecond, starts: 2}
+	thorough = options{rounds: 9, processes: 3, sample: 200 * time.Millisecond, pairs: 600, windows: 7, window: time.Second, starts: 5, hostile: 3}
+	quick    = options{rounds: 2, processes: 1, sample: 50 * time.Millisecond, pairs: 60, windows: 2, window: 300 * time.Millisecond, starts: 2, hostile: 1}
 )
 
 // part is one part of the run.
@@ -64,6 +66,7 @@ var parts = []part{
 	{"whole", full},
 	{"memory", memory},
 	{"growth", growth},
+	{"hostile", hostile},
 	{"size", size},
 }
 

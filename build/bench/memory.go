@@ -167,9 +167,9 @@ func atOnceOn8(ctx context.Context, r *report, w *watched) error {
 	return nil
 }
 
-// worst are inputs that cost most for their size. None has a budget: they are
+// costly are inputs that cost most for their size. None has a budget: they are
 // bounded by the limits of the core, and shown.
-func worst() []item {
+func costly() []item {
 	return []item{
 		{name: "24 MB of escapes", body: work.Escapes(24 << 20)},
 		{name: "499,000 numbers in a schema", body: work.Values(499_000)},
@@ -186,7 +186,7 @@ func worstInputs(ctx context.Context, r *report, w *watched) error {
 		return err
 	}
 	defer c.close()
-	for _, it := range worst() {
+	for _, it := range costly() {
 		x, err := c.ask(post(it.body))
 		if err != nil {
 			return fmt.Errorf("%s: %w", it.name, err)
