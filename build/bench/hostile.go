@@ -47,6 +47,9 @@ func hostile(ctx context.Context, r *report, m modules, o options) (err error) {
 	defer func() { err = errors.Join(err, e.Stop()) }()
 	var costs []cost
 	for _, b := range worst.Bodies() {
+		if !b.Honest && !o.bodies.MatchString(b.Name) {
+			continue
+		}
 		c, err := costOf(e, b, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.Name, err)

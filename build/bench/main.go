@@ -31,6 +31,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,8 +47,9 @@ type options struct {
 	pairs     int           // of exchanges, for what takes less than a millisecond
 	windows   int           // of load on each side
 	window    time.Duration
-	starts    int // of Envoy with each module
-	hostile   int // how often each hostile body is sent
+	starts    int            // of Envoy with each module
+	hostile   int            // how often each hostile body is sent
+	bodies    *regexp.Regexp // which of them; the honest ones always
 }
 
 var (
@@ -96,6 +98,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (broken in
 	short := flags.Bool("quick", false, "measure for a short time only, to see that everything runs; the figures are rough")
 	only := flags.String("only", "", "run only these parts, of "+strings.Join(names(), ","))
 	name := flags.String("name", "bench", "the name of the files in build/out that the table is written to")
+	bodies := flags.String("bodies", "", "of the hostile bodies only those whose names match, and the honest ones")
 	if err := flags.Parse(args); err != nil {
 		return 0, err
 	}
@@ -106,6 +109,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (broken in
 	o := thorough
 	if *short {
 		o = quick
+	}
+	if o.bodies, err = regexp.Compile(*bodies); err != nil {
+		return 0, err
 	}
 	root, err := envoy.Root()
 	if err != nil {
