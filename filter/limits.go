@@ -14,8 +14,13 @@ const (
 	// answer comes near, and a longer one is no message (decision 40).
 	answerBodyBytesMax = 33_554_432
 
-	// smallBodyBytesMax is the largest body whose garbage is left to Go's collector.
-	smallBodyBytesMax = 1_048_576
+	// smallBodyBytesMax is the largest body whose garbage waits for that of others,
+	// and answerFreeBytesMax the largest answer whose garbage is left to Go's
+	// collector. Of larger ones answerSpentTimes their size is the most that one can
+	// take: as many values as bytes.
+	smallBodyBytesMax  = 1_048_576
+	answerFreeBytesMax = 16_384
+	answerSpentTimes   = 16
 
 	// errorBodyBytesMax bounds an upstream error that is still read for its
 	// message; of a longer one only the status counts (decision 40).
@@ -43,7 +48,7 @@ const (
 	// needed; freshBytesMax is how much large memory is taken between two runs of
 	// the garbage collector at most.
 	heavyBytes    = 65_536
-	freshBytesMax = 67_108_864
+	freshBytesMax = 16_777_216
 	// feedBytesMax is how much of a stream is translated at once.
 	feedBytesMax = 262_144
 	// modelPageEntries is the page size of operator.md, "Paths": the most that

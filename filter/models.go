@@ -144,7 +144,7 @@ func (x *exchange) takePage(result CallResult) (action Action) {
 	if err != nil {
 		return x.breakDown("models: page", err)
 	}
-	defer x.collectAfter(result.Size)
+	defer x.collectAfter(result.Size, spentOn(result.Size))
 	defer x.host.ReleaseBody(body)
 	if result.Status == 200 {
 		return x.addPage(body)

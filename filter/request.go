@@ -67,18 +67,30 @@ func (x *exchange) wholeRequest() Action {
 		return x.refuse(translate.EmptyBody(), nil)
 	}
 	fetches, action := x.translate(nil)
-	x.collectAfter(x.bodySize)
+	x.collectAfter(x.bodySize, x.plugin.parser.Spent())
 	if len(fetches) > 0 {
 		return x.fetchImages(fetches)
 	}
 	return action
 }
 
-// collectAfter clears away what a large body has left behind.
-func (x *exchange) collectAfter(size int) {
+// collectAfter clears away what a large body has left behind, at once or, of a
+// smaller one that has taken spent bytes of memory, together with others.
+func (x *exchange) collectAfter(size, spent int) {
 	if size > smallBodyBytesMax {
 		x.plugin.ledger.collect()
+		return
 	}
+	x.plugin.ledger.made(spent)
+}
+
+// spentOn is about how much memory the translation of an answer has taken that is
+// not used again: its index, and texts.
+func spentOn(size int) int {
+	if size < answerFreeBytesMax {
+		return 0
+	}
+	return answerSpentTimes * size
 }
 
 // translate puts the translated request in the place of the client's. missing

@@ -90,7 +90,7 @@ func (x *exchange) wholeBody(size int, end bool) Action {
 	if err != nil {
 		return x.breakDown("response body", err)
 	}
-	defer x.collectAfter(size)
+	defer x.collectAfter(size, spentOn(size))
 	defer x.host.ReleaseBody(body)
 	switch x.response {
 	case responseError:

@@ -21,6 +21,12 @@ const (
 	blocksKept = 128 // also how many are made at once beyond them
 	toolsKept  = 64
 	textKept   = 16 << 10 // bytes
+
+	// valuesKept is up to how many JSON values a body usually finds room for, and
+	// bytesPerValue what each further one takes at most: nodes of the index, blocks,
+	// turns, and what these lists leave behind as they grow.
+	valuesKept    = 2048
+	bytesPerValue = 256
 )
 
 // begin makes the memory when it is first needed.

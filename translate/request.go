@@ -124,6 +124,7 @@ type Parser struct {
 	args jsontext.Doc // the arguments of one call
 	out  []byte       // where small pieces are joined
 	kept kept
+	read int // bytes of the last body
 
 	used    bool // since the last Release
 	request Request
@@ -184,6 +185,15 @@ func (p *Parser) Release() {
 	p.used = false
 }
 
+// Spent is about how many bytes of memory reading the last body has taken beyond
+// what is used again for the next: garbage, once it is released.
+func (p *Parser) Spent() int {
+	if values := p.doc.Values(); values > valuesKept {
+		return p.read + bytesPerValue*(values-valuesKept)
+	}
+	return p.read
+}
+
 // readSmall reads all fields but messages and tools, in order.
 func (r *Request) readSmall(fields *[fieldCount]jsontext.Value) *fault {
 	f := checkModel(fields)
@@ -234,7 +244,7 @@ func (p *Parser) scan(body []byte) *fault {
 	if len(body) == 0 {
 		return bad("is empty")
 	}
-	p.doc.Key = p.Key
+	p.doc.Key, p.read = p.Key, len(body)
 	if err := p.doc.Scan(body, jsontext.Limits{Depth: nestingLevelsMax, Values: bodyValuesMax, Mend: true}); err != nil {
 		return bad(scanText(err))
 	}
