@@ -30,7 +30,9 @@ func newNameSet(names ...string) (s nameSet) {
 	return s
 }
 
-func (s *nameSet) has(name string) bool { return len(name) < len(s) && slices.Contains(s[len(name)], name) }
+func (s *nameSet) has(name string) bool {
+	return len(name) < len(s) && slices.Contains(s[len(name)], name)
+}
 
 var droppedUpstream = newNameSet(
 	// The client's credentials, whatever they are called: the one that goes

@@ -7,8 +7,8 @@
 // Invariants: only abi*.go know the proxy-wasm SDK and the WebAssembly imports
 // and exports; everything else is plain Go against the interface Host, and is
 // tested natively. There are no timers and no goroutines. State is per stream,
-// but for the configuration, the model table, buffers that are used again, and
-// the bound on image downloads with the queue for it (fetch_memory.go), and the bound
+// but for the configuration, the model table, buffers that are used again, the
+// bound on image downloads with the queue for it (fetch_memory.go), and the bound
 // on all that is unfinished (ledger.go).
 package main
 

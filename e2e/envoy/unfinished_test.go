@@ -45,14 +45,19 @@ func (u *slowUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.Contains(string(body), "stall"):
 		w.Header().Set("content-type", "text/event-stream")
-		say(streamBegin + deltaStart)
+		begin, end := streamBegin+deltaStart, deltaEnd+streamEnd
+		if strings.Contains(string(body), "stall at once") {
+			_, rest, _ := strings.Cut(streamBegin, `"message":`)
+			begin, end = "event: message_start\ndata: {\"type\":\"message_start\",\"padding\":\"", `","message":`+rest+streamEnd
+		}
+		say(begin)
 		piece := strings.Repeat("x", 1<<20)
 		for range 15 {
 			say(piece)
 		}
 		u.stalled.Done()
 		<-u.release
-		say(deltaEnd + streamEnd)
+		say(end)
 	case strings.Contains(string(body), "tick"):
 		w.Header().Set("content-type", "text/event-stream")
 		say(streamBegin)
@@ -87,22 +92,25 @@ func TestStalledEvents(t *testing.T) {
 
 	var all sync.WaitGroup
 	var ticking string
-	var good, failed atomic.Int64
+	var good, failed, early atomic.Int64
 	all.Go(func() {
 		if r, err := try(t.Context(), c, http.MethodPost, e.URL+"/openai/v1/chat/completions", strings.NewReader(ask("tick"))); err == nil {
 			ticking = r.Body
 		}
 	})
 	up.stalled.Add(count)
-	for range count {
+	for i := range count {
+		word := []string{"stall", "stall at once"}[i%2]
 		all.Go(func() {
-			r, err := try(t.Context(), c, http.MethodPost, e.URL+"/openai/v1/chat/completions", strings.NewReader(ask("stall")))
+			r, err := try(t.Context(), c, http.MethodPost, e.URL+"/openai/v1/chat/completions", strings.NewReader(ask(word)))
 			switch {
+			case err == nil && r.Status == 500 && strings.Contains(r.Body, "The upstream's answer could not be read."):
+				early.Add(1)
 			case err != nil || !strings.HasSuffix(r.Body, "data: [DONE]\n\n"):
 				t.Errorf("a stream without an end: %v, %d bytes", err, len(r.Body))
 			case strings.Contains(r.Body[max(0, len(r.Body)-300):], "The upstream's answer could not be read."):
 				failed.Add(1)
-			case len(r.Body) > 15<<20:
+			case len(r.Body) > 15<<20, word == "stall at once" && strings.Contains(r.Body, "first words"):
 				good.Add(1)
 			default:
 				t.Errorf("a stream of %d bytes: %.300s", len(r.Body), r.Body)
@@ -127,9 +135,9 @@ func TestStalledEvents(t *testing.T) {
 	if n := int64(strings.Count(ticking, "tick ")); n != up.ticks.Load() || !strings.HasSuffix(ticking, "data: [DONE]\n\n") {
 		t.Errorf("the stream beside them has %d words of %d", n, up.ticks.Load())
 	}
-	t.Logf("%d came whole, %d failed by themselves", good.Load(), failed.Load())
-	if good.Load() < 5 || failed.Load() < 5 {
-		t.Error("too few of either kind")
+	t.Logf("%d came whole, %d failed by themselves, %d of them before their first event", good.Load(), failed.Load()+early.Load(), early.Load())
+	if good.Load() < 5 || failed.Load() < 5 || early.Load() < 5 {
+		t.Error("too few of a kind")
 	}
 	wantAnswer(t, chat(t, c, e, hello))
 }
