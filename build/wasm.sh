@@ -5,6 +5,7 @@
 #   VERSION   what the module logs at its start (default: dev)
 #   OUT       where the module goes (default: build/out/chat-completions.wasm)
 #   PACKAGE   what is built (default: ./filter); the benchmarks have modules of their own
+#   TAGS      build tags: "trap" for a module that dies on demand, for tests (filter/abi_trap.go)
 #   OVERLAY   a file for `go build -overlay`, for experiments
 #   PLAIN     1 leaves out the treatment behind the compiler: what the module is compared with
 set -euo pipefail
@@ -36,7 +37,7 @@ fi
 
 # No build id and no VCS stamp: they change while the code does not.
 GOOS=wasip1 GOARCH=wasm CGO_ENABLED=0 GOFLAGS= go build \
-	-buildmode=c-shared -trimpath -buildvcs=false ${OVERLAY:+-overlay "$OVERLAY"} \
+	-buildmode=c-shared -trimpath -buildvcs=false ${TAGS:+-tags "$TAGS"} ${OVERLAY:+-overlay "$OVERLAY"} \
 	-ldflags="-s -w -buildid= -X main.version=$version" -o "$work/go.wasm" "${PACKAGE:-./filter}"
 
 # Go lays a function out so that each forward jump goes through a table; this makes

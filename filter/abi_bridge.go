@@ -182,7 +182,6 @@ func (bridge) SetProperty(path string, value []byte) error {
 }
 
 func (bridge) Reply(status int, headers [][2]string, body []byte) error {
-	const noGRPCStatus = -1
 	return proxywasm.SendHttpResponse(uint32(status), headers, body, noGRPCStatus)
 }
 
@@ -191,6 +190,9 @@ func (bridge) Reset() error { return sdkStatusToError(importCloseStream(downstre
 // downstream is the ABI's number for the direction of a stream that the client is
 // at the end of. Resetting it resets both.
 const downstream = 0
+
+// noGRPCStatus says that a reply is none to a gRPC request.
+const noGRPCStatus = -1
 
 func (bridge) ResumeRequest() error { return proxywasm.ResumeHttpRequest() }
 

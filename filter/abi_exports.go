@@ -69,6 +69,7 @@ func exportContextCreate(context, parent uint32) {
 
 //go:wasmexport proxy_on_request_headers
 func exportRequestHeaders(context, _, end uint32) Action {
+	trap()
 	if x := contexts.stream(context); x != nil {
 		return x.RequestHeaders(end != 0)
 	}

@@ -51,6 +51,12 @@ const (
 	freshBytesMax = 16_777_216
 	// feedBytesMax is how much of a stream is translated at once.
 	feedBytesMax = 262_144
+
+	// fatalTextBytesMax bounds what is logged of the end of a VM, and
+	// fatalHeadersBytesMax has room for the headers of the reply to its streams.
+	fatalTextBytesMax    = 256
+	fatalHeadersBytesMax = 256 + 2*requestIDBytesMax
+
 	// modelPageEntries is the page size of operator.md, "Paths": the most that
 	// the upstream gives at once.
 	modelPageEntries = 1000
