@@ -17,6 +17,11 @@ import (
 // adminClient asks the administration interface; it is never far away.
 var adminClient = &http.Client{Timeout: 10 * time.Second}
 
+// Ask asks the administration interface and wants a 200. path may have a query.
+func (e *Envoy) Ask(ctx context.Context, method, path string) ([]byte, error) {
+	return e.admin(ctx, method, path)
+}
+
 // admin asks the administration interface and wants a 200.
 func (e *Envoy) admin(ctx context.Context, method, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, e.Admin+path, nil)

@@ -53,6 +53,8 @@ type Options struct {
 	Concurrency int
 	// Edits are further changes, in order.
 	Edits []Edit
+	// Args are added to Envoy's command line.
+	Args []string
 	// Env is added to Envoy's environment, as "KEY=VALUE".
 	Env []string
 	// AccessLog also gets the access log, unless it is nil.
@@ -176,6 +178,7 @@ func (e *Envoy) launch(c *Config, o Options) error {
 	e.cmd = exec.Command(binary, "-c", e.path("envoy.json"), "--use-dynamic-base-id",
 		"--concurrency", strconv.Itoa(max(1, o.Concurrency)), "--log-level", level,
 		"--admin-address-path", e.path("admin"), "--file-flush-interval-msec", "50")
+	e.cmd.Args = append(e.cmd.Args, o.Args...)
 	e.cmd.Env = append(os.Environ(), o.Env...)
 	return e.run(o.AccessLog)
 }

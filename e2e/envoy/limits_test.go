@@ -107,11 +107,12 @@ func TestLimits(t *testing.T) {
 	e, up := start(t, envoy.Options{Edits: []envoy.Edit{
 		envoy.MaxConnections(4), envoy.BufferLimit(1 << 20), envoy.RequestTimeouts(time.Second, 5*time.Second),
 		envoy.IdleTimeouts(20*time.Second, 2*time.Second), envoy.WholeAnswer(6 * time.Second),
+		envoy.Set("2s", envoy.At(firstRoute, "idle_timeout")...),
 	}})
 	for name, test := range map[string]func(*testing.T, *envoy.Envoy, upstream){
 		"slow headers": testSlowHeaders, "slow bodies": testSlowBodies, "whole answers": testWholeAnswers,
-		"broken answers": testBrokenAnswers,
-		"buffer":         testBufferLimit, "bad requests": testBadRequests, "connections": testConnectionLimit,
+		"broken answers": testBrokenAnswers, "stalled uploads": testStalledUploads,
+		"buffer": testBufferLimit, "bad requests": testBadRequests, "connections": testConnectionLimit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			up.Reset()
@@ -119,6 +120,9 @@ func TestLimits(t *testing.T) {
 		})
 	}
 }
+
+// firstRoute is the one that a request has until its translation goes up.
+var firstRoute = envoy.At(envoy.HCM, "route_config", "virtual_hosts", "openai", "routes", 0, "route")
 
 // dial connects to the listener and sends the beginning of something.
 func dial(t *testing.T, e *envoy.Envoy, text string) net.Conn {
@@ -145,6 +149,26 @@ func wantClosed(t *testing.T, conn net.Conn) string {
 		t.Errorf("the connection stays open after %q", text)
 	}
 	return string(text)
+}
+
+// testStalledUploads: an upload that stands still ends sooner than a whole answer
+// may be silent: testWholeAnswers waits for one longer.
+func testStalledUploads(t *testing.T, e *envoy.Envoy, up upstream) {
+	begin := time.Now()
+	text := wantClosed(t, dial(t, e, fmt.Sprintf("POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\n"+
+		"content-length: %d\r\n\r\n%s", len(hello), hello[:20])))
+	wantRawError(t, text, 400)
+	line, err := e.WaitAccess(within(t), func(a envoy.Access) bool { return a.Fields["details"] == "stream_idle_timeout" })
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("after %v: %s", time.Since(begin), line.Line)
+	up.Script(func(*standin.Recorded) *standin.Response {
+		r := standin.JSON(200, []byte(message))
+		r.Body, r.Pieces = nil, []standin.Piece{{Pause: 5 * time.Second, Data: []byte(message)}}
+		return r
+	})
+	protocols(t, func(t *testing.T, c *http.Client) { wantAnswer(t, chat(t, c, e, hello)) })
 }
 
 // testSlowHeaders: connections that say nothing, or never finish, are closed.

@@ -1,7 +1,9 @@
 package envoy_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ func TestAsShipped(t *testing.T) {
 	e, up := start(t, envoy.Options{Concurrency: 2})
 	for name, test := range map[string]func(*testing.T, *envoy.Envoy, upstream){
 		"paths": testPaths, "headers": testHeaders, "asked once": testAskedOnce, "usage": testUsageIsLogged,
+		"ids": testIDs, "connections": testConnectionsStay,
 		"bodies": testBodies, "stream": testStreamPasses,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,15 +93,22 @@ func testHeaders(t *testing.T, e *envoy.Envoy, up upstream) {
 	protocols(t, func(t *testing.T, c *http.Client) {
 		up.Script(func(*standin.Recorded) *standin.Response {
 			r := standin.JSON(200, []byte(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[{"type":"text","text":"Hi."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":2}}`))
-			for _, key := range []string{"Alt-Svc", "Set-Cookie", "Strict-Transport-Security", "Server", "Nel", "Report-To"} {
+			for _, key := range []string{"Alt-Svc", "Set-Cookie", "Strict-Transport-Security", "Server", "Nel", "Report-To", "Via",
+				"X-Envoy-Upstream-Service-Time", "X-Envoy-Degraded", "X-Envoy-Ratelimited", "X-Envoy-Attempt-Count"} {
 				r.Header.Set(key, "of-the-upstream")
 			}
 			return r
 		})
-		r := chat(t, c, e, hello,
+		headers := []string{
 			"x-forwarded-for", "192.0.2.1", "x-real-ip", "192.0.2.1", "forwarded", "for=192.0.2.1", "via", "1.1 proxy",
 			"x-envoy-upstream-rq-timeout-ms", "1", "x-envoy-retry-on", "5xx", "x-envoy-max-retries", "3",
-			"x_api_key", "of-someone-else", "x-request-id", "chosen-by-the-client")
+			"x_api_key", "of-someone-else", "x-request-id", "chosen-by-the-client",
+		}
+		for _, key := range []string{"x-original-url", "x-rewrite-url", "x-forwarded-host", "x-forwarded-prefix", "x-original-host",
+			"x-http-method-override", "x-envoy-original-dst-host", "x-image-scheme", "x-egress-details", "true-client-ip"} {
+			headers = append(headers, key, "chosen-by-the-client")
+		}
+		r := chat(t, c, e, hello, headers...)
 		wantAnswer(t, r)
 		for key, values := range r.Header {
 			if slices.Contains(values, "of-the-upstream") {
@@ -127,6 +137,78 @@ func testHeaders(t *testing.T, e *envoy.Envoy, up upstream) {
 		}
 		up.Reset()
 	})
+}
+
+// testIDs: what Envoy answers past the filter has the request's ids, too.
+func testIDs(t *testing.T, e *envoy.Envoy, up upstream) {
+	protocols(t, func(t *testing.T, c *http.Client) {
+		for _, path := range []string{"/", "/v1/messages", "/openai/v1/messages"} {
+			r := get404(t, c, e, path)
+			if id := r.Header.Get("request-id"); id == "" || r.Header.Get("x-request-id") != id {
+				t.Errorf("%s: request-id %q, x-request-id %q", path, id, r.Header.Get("x-request-id"))
+			}
+		}
+	})
+}
+
+// exchange sends a request on a connection and reads the answer.
+func exchange(t *testing.T, conn io.Writer, r *bufio.Reader, text string) (status int, closes bool) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatalf("%.60q: %v", text, err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Close
+}
+
+// testConnectionsStay: a refused request leaves the connection to the next one; what
+// is no HTTP, or could be read in two ways, does not.
+func testConnectionsStay(t *testing.T, e *envoy.Envoy, up upstream) {
+	const begin = "POST /openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\n"
+	with := func(body string) string { return fmt.Sprintf("%scontent-length: %d\r\n\r\n%s", begin, len(body), body) }
+	conn := dial(t, e, "")
+	r := bufio.NewReader(conn)
+	for _, step := range []struct {
+		text   string
+		status int
+	}{
+		{with("{}"), 400}, {with(hello), 200}, {with(strings.Replace(hello, "{", `{"n":2,`, 1)), 400}, {with("{"), 400},
+		{"GET /elsewhere HTTP/1.1\r\nhost: x\r\n\r\n", 404}, {with(hello), 200},
+	} {
+		if status, closes := exchange(t, conn, r, step.text); status != step.status || closes {
+			t.Fatalf("%.80q: %d, closes: %v; want %d on a connection that stays", step.text, status, closes, step.status)
+		}
+	}
+	up.Reset()
+	for _, broken := range []string{
+		begin + "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+		begin + "content-length: 4\r\ncontent-length: 5\r\n\r\nabcde",
+		begin + "content-length: 4\r\ncontent-length: 4\r\n\r\nabcd",
+		begin + "content-length: 4, 4\r\n\r\nabcd",
+		begin + "content-length: +4\r\n\r\nabcd",
+		begin + "transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+		begin + "transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n0\r\n\r\n",
+		begin + "transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n\r\n",
+		begin + "transfer-encoding: chunked\r\n\r\nzz\r\n\r\n",
+		begin + "a : b\r\n\r\n",
+		begin + "a: \x00\r\n\r\n",
+	} {
+		conn := dial(t, e, "")
+		status, closes := exchange(t, conn, bufio.NewReader(conn), broken)
+		if status != 400 && status != 501 || !closes {
+			t.Errorf("%q: %d, closes: %v", broken, status, closes)
+		}
+	}
+	if sent := up.Requests(); len(sent) != 0 {
+		t.Errorf("the upstream got %d requests", len(sent))
+	}
 }
 
 // testAskedOnce: an upstream that breaks off was still asked once.

@@ -189,20 +189,30 @@ func TestNothingCutsAHealthyAnswer(t *testing.T) {
 			t.Errorf("%v is %v, not above %v", place, d, whole)
 		}
 	}
-	route := envoy.At(envoy.HCM, "route_config", "virtual_hosts", "openai", "routes", 0, "route")
-	if d := duration(t, c, envoy.At(route, "timeout")...); d != 0 {
-		t.Errorf("the route's timeout is %v: it would cut streams", d)
-	}
-	for _, place := range [][]any{
+	routes := envoy.At(envoy.HCM, "route_config", "virtual_hosts", "openai", "routes")
+	unset := [][]any{
 		envoy.At(envoy.HCM, "common_http_protocol_options", "max_stream_duration"),
 		envoy.At(envoy.HCM, "common_http_protocol_options", "max_connection_duration"),
-		envoy.At(route, "idle_timeout"),
-		envoy.At(route, "max_stream_duration"),
-		envoy.At(route, "retry_policy"),
-	} {
+	}
+	for i := range 2 { // the client's path, and the one that goes up
+		route := envoy.At(routes, i, "route")
+		if d := duration(t, c, envoy.At(route, "timeout")...); d != 0 {
+			t.Errorf("the timeout of route %d is %v: it would cut streams", i, d)
+		}
+		unset = append(unset, envoy.At(route, "max_stream_duration"), envoy.At(route, "retry_policy"))
+	}
+	for _, place := range unset {
 		if v, err := c.Get(place...); err == nil {
 			t.Errorf("%v is set to %v", place, v)
 		}
+	}
+	// A route's idle time stays when a later route says none.
+	if d := duration(t, c, envoy.At(routes, 1, "route", "idle_timeout")...); d <= whole {
+		t.Errorf("a request that has gone up may be silent for %v", d)
+	}
+	// Downloads wait for 15 s and take 15 s.
+	if d := duration(t, c, envoy.At(routes, 0, "route", "idle_timeout")...); d < 45*time.Second {
+		t.Errorf("a request that waits for pictures may be silent for %v", d)
 	}
 }
 
