@@ -58,11 +58,18 @@ type wasmLevel struct {
 	faults []string
 }
 
-func newWasmLevel(t *testing.T, module []byte, config string) *wasmLevel {
+// newWasmLevel starts a host. Its requests go to the cluster "anthropic"; callouts may
+// name others.
+func newWasmLevel(t testing.TB, module []byte, config string, others ...string) *wasmLevel {
 	l := &wasmLevel{}
+	clusters := map[string]harness.Cluster{"anthropic": {}}
+	for _, name := range others {
+		clusters[name] = harness.Cluster{}
+	}
 	host, err := harness.New(t.Context(), module, harness.Config{
 		PluginConfig:   config,
-		Clusters:       map[string]harness.Cluster{"anthropic": {}},
+		Clusters:       clusters,
+		Routes:         []harness.Route{{Prefix: "/", Cluster: "anthropic"}},
 		BufferBytesMax: bufferBytes,
 		AccessLog: func(a harness.Access) {
 			l.mu.Lock()
