@@ -27,14 +27,16 @@ envoys := $(ENVOY_VERSIONS:%=$(out)/envoy-%/.installed)
 clients := $(if $(wildcard e2e/clients/python/requirements.txt),$(out)/clients/.installed) \
 	$(if $(wildcard e2e/clients/node/package-lock.json),e2e/clients/node/node_modules/.installed)
 
-.PHONY: help wasm run envoy test bench bench-check bench-litellm tools lint clean check-go check-python check-node force
+.PHONY: help wasm run envoy test fuzz soak bench bench-check bench-litellm tools lint clean check-go check-python check-node force
 
 help:
 	@echo 'make run      the module in the embedded gateway, on 127.0.0.1:10000'
 	@echo 'make envoy    the same on a real Envoy, with the shipped envoy.yaml'
 	@echo '              UPSTREAM=https://… goes to a real upstream, SHOW=1 prints what went up'
 	@echo 'make wasm     builds $(module); VERSION=… is what it logs at its start'
-	@echo 'make test     everything: formatting, vet, core, module in wazero, module in real Envoy, real clients'
+	@echo 'make test     everything: formatting, vet, core, module in wazero, module in real Envoy, real clients, attacks, fuzzing'
+	@echo 'make fuzz     every fuzz target, FUZZTIME=10s each; FUZZ=Levels runs those whose names match'
+	@echo 'make soak     mixed load and attacks on a real Envoy, SOAK=30m long; fails on growth, errors, wrong answers'
 	@echo 'make bench    measures speed, memory and size on this machine against the budgets'
 	@echo 'make bench-litellm'
 	@echo '              the same work through this and through LiteLLM, which it installs, in one run'
@@ -62,6 +64,15 @@ envoy: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed
 test: lint $(module) tools
 	go test -timeout 15m $$(go list ./... | grep -v '/e2e\(/\|$$\)')
 	go test -timeout 20m -count=1 -p 1 ./e2e/...
+	FUZZTIME=10s FUZZ= build/fuzz.sh
+
+# What a finding was made with stays below the package's testdata/fuzz, where every later test tries it again.
+fuzz: $(module)
+	FUZZTIME='$(FUZZTIME)' FUZZ='$(FUZZ)' build/fuzz.sh
+
+# The same program has a short run in the tests of e2e/hostile.
+soak: $(module) $(out)/envoy-$(firstword $(ENVOY_VERSIONS))/.installed
+	go run ./e2e/hostile/soak -for '$(or $(SOAK),30m)'
 
 # What of the budgets does not depend on how fast the machine is: sizes, allocations, memory. `make test` has it too.
 bench-check: $(module)
