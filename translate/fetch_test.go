@@ -18,9 +18,13 @@ func TestImageURLs(t *testing.T) {
 		{"http://8.8.8.8/", "http://8.8.8.8/"},
 		{"https://[2606:4700:4700::1111]:443/x", "https://[2606:4700:4700::1111]:443/x"},
 		{"http://a_b.example-1.com/", "http://a_b.example-1.com/"},
+		{"http://a:/x", "http://a/x"}, {"https://a.:?x", "https://a/?x"}, {"http://[2606:4700:4700::1111]:/x", "http://[2606:4700:4700::1111]/x"},
+		{"http://a:", "http://a/"}, {"http://8.8.8.8:/", "http://8.8.8.8/"},
+		{"http://a/b/../c/./d", "http://a/c/d"}, {"http://a/..", "http://a/"}, {"http://a/.?../x#../y", "http://a/?../x"}, {"http://a/..b/.c/d../.../e", "http://a/..b/.c/d../.../e"},
+		{"http://a/b//../c", "http://a/b/c"}, {"http://a/../../..//b", "http://a//b"}, {"http://a/%2e%2e/b", "http://a/%2e%2e/b"}, {"http://a/b\\..\\c", "http://a/b%5C..%5Cc"},
 
 		{"ftp://a/", urlBad}, {"http:/a", urlBad}, {"http://", urlBad}, {"http:///a", urlBad}, {"http://?a", urlBad},
-		{"http://a:/", urlBad}, {"http://a:x/", urlBad}, {"http://a:0/", urlBad}, {"http://a:99999/", urlBad}, {"http://a:80:80/", urlBad},
+		{"http://:/", urlBad}, {"http://:80/", urlBad}, {"http://a::/", urlBad}, {"http://a:x/", urlBad}, {"http://a:0/", urlBad}, {"http://a:99999/", urlBad}, {"http://a:80:80/", urlBad},
 		{"http://u@a/", urlBad}, {"http://u:p@a/", urlBad}, {"http://a:1@b:2/", urlBad},
 		{"http://a\\b/", urlBad}, {"http://a b/", urlBad}, {"http://a%41/", urlBad}, {"http://é.com/", urlBad}, {"http://１２７.0.0.1/", urlBad},
 		{"http://a..b/", urlBad}, {"http://.a/", urlBad}, {"http://a../", urlBad}, {"http://a/\r\nx: y", urlBad}, {"http://a\t/", urlBad},
@@ -34,6 +38,7 @@ func TestImageURLs(t *testing.T) {
 		{"http://256.1.1.1/", urlNotPublic}, {"http://1.2.3.4.5/", urlNotPublic}, {"http://0X7F.0.0.1/", urlNotPublic},
 		{"http://[::1]/", urlNotPublic}, {"http://[::]/", urlNotPublic}, {"http://[::ffff:127.0.0.1]/", urlNotPublic}, {"http://[::ffff:7f00:1]/", urlNotPublic},
 		{"http://[::127.0.0.1]/", urlNotPublic}, {"http://[64:ff9b::7f00:1]/", urlNotPublic}, {"http://[fe80::1]/", urlNotPublic}, {"http://[2002:7f00:1::]/", urlNotPublic},
+		{"http://127.0.0.1:/", urlNotPublic}, {"http://[::1]:/", urlNotPublic}, {"http://localhost:/", urlNotPublic},
 		{"http://[fd00::1]/", urlNotPublic}, {"http://[2001:db8::1]/", urlNotPublic},
 		{"http://localhost/", urlNotPublic}, {"http://LocalHost.:80/", urlNotPublic}, {"http://a.localhost/", urlNotPublic},
 	} {
@@ -66,6 +71,12 @@ func TestRedirects(t *testing.T) {
 		{"https://a:444/x", "z", "https://a:444/z"},
 		{"http://a/", "https://b", "https://b/"},
 		{"http://a/x", "", "http://a/x"},
+		{"http://a/x/y", "../png", "http://a/png"},
+		{"http://a/x/../y/z", "../png", "http://a/png"},
+		{"http://a:81/x", "//b:/./z", "http://b/z"},
+		{"http://a/x", "https://b:/../z", "https://b/z"},
+		{"http://a/x", "/..//b", "http://a//b"},
+		{"http://a//b/c", "", "http://a//b/c"},
 		{"https://a/", "http://b/", urlDowngrade},
 		{"https://a/", "http://127.0.0.1/", urlNotPublic},
 		{"http://a/", "//[::1]/", urlNotPublic},
@@ -82,6 +93,43 @@ func TestRedirects(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s from %s leads to %q, want %q", c.location, c.from, got, c.want)
+		}
+	}
+}
+
+// TestReferencesOfTheRFC: the examples of RFC 3986, 5.4.1 and 5.4.2, without the
+// fragments that are never sent. Other schemes are not followed, and neither is the
+// old form http:g, which a strict parser may not take for a relative one.
+func TestReferencesOfTheRFC(t *testing.T) {
+	for _, scheme := range []string{"http:", "https:"} {
+		base, fault := ParseImageURL(scheme+"//a/b/c/d;p?q", false)
+		if fault != "" {
+			t.Fatal(fault)
+		}
+		for ref, want := range map[string]string{
+			"g:h": urlBad, "g": "//a/b/c/g", "./g": "//a/b/c/g", "g/": "//a/b/c/g/", "/g": "//a/g", "//g": "//g/",
+			"?y": "//a/b/c/d;p?y", "g?y": "//a/b/c/g?y", "#s": "//a/b/c/d;p?q", "g#s": "//a/b/c/g", "g?y#s": "//a/b/c/g?y",
+			";x": "//a/b/c/;x", "g;x": "//a/b/c/g;x", "g;x?y#s": "//a/b/c/g;x?y", "": "//a/b/c/d;p?q",
+			".": "//a/b/c/", "./": "//a/b/c/", "..": "//a/b/", "../": "//a/b/", "../g": "//a/b/g",
+			"../..": "//a/", "../../": "//a/", "../../g": "//a/g",
+
+			"../../../g": "//a/g", "../../../../g": "//a/g", "/./g": "//a/g", "/../g": "//a/g",
+			"g.": "//a/b/c/g.", ".g": "//a/b/c/.g", "g..": "//a/b/c/g..", "..g": "//a/b/c/..g",
+			"./../g": "//a/b/g", "./g/.": "//a/b/c/g/", "g/./h": "//a/b/c/g/h", "g/../h": "//a/b/c/h",
+			"g;x=1/./y": "//a/b/c/g;x=1/y", "g;x=1/../y": "//a/b/c/y",
+			"g?y/./x": "//a/b/c/g?y/./x", "g?y/../x": "//a/b/c/g?y/../x", "g#s/./x": "//a/b/c/g", "g#s/../x": "//a/b/c/g",
+			"http:g": urlBad,
+		} {
+			if want != urlBad {
+				want = scheme + want
+			}
+			next, got := base.Redirect(ref, false)
+			if got == "" {
+				got = next.String()
+			}
+			if got != want {
+				t.Errorf("%s from %s leads to %q, want %q", ref, base.String(), got, want)
+			}
 		}
 	}
 }
@@ -152,7 +200,14 @@ func FuzzImageURL(f *testing.F) {
 				t.Fatalf("%q has a byte %x", u, c)
 			}
 		}
-		u.Redirect(location, false)
+		if next, fault := u.Redirect(location, false); fault == "" {
+			path, _, _ := strings.Cut(next.Path, "?")
+			for segment := range strings.SplitSeq(path, "/") {
+				if segment == "." || segment == ".." {
+					t.Fatalf("%q from %q leads to %q", location, url, next.Path)
+				}
+			}
+		}
 	})
 }
 

@@ -1,13 +1,14 @@
 package translate
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
 
 // ImageURL is an http(s) URL in the one form that is sent: host in lower case
-// without a dot at its end, path and query fit for a request line, no fragment
-// (decision 26).
+// without a dot at its end, path and query fit for a request line, no dot
+// segments, no fragment (decision 26).
 type ImageURL struct {
 	HTTPS bool
 	// Authority is host[:port]; the port only where the URL names one.
@@ -101,8 +102,8 @@ func hasScheme(ref string) bool {
 	return false
 }
 
-// resolvePath merges a relative reference with a base's path (RFC 3986, 5.2.3);
-// servers resolve dot segments themselves.
+// resolvePath merges a relative reference with a base's path (RFC 3986, 5.2.3).
+// What comes of it may have dot segments, as a first URL may.
 func resolvePath(base, ref string) string {
 	path, _, _ := strings.Cut(base, "?")
 	switch {
@@ -116,12 +117,43 @@ func resolvePath(base, ref string) string {
 	return path[:strings.LastIndexByte(path, '/')+1] + ref
 }
 
-// cleanPath drops the fragment and encodes what a request line cannot carry.
+// removeDots takes the dot segments out of a path that begins with a slash (RFC
+// 3986, 5.2.4). What they have taken away is not looked at again, so the work is
+// that of reading the path once.
+func removeDots(path string) string {
+	if !strings.Contains(path, "/.") {
+		return path
+	}
+	clean := make([]byte, 0, len(path))
+	for path != "" {
+		segment := path
+		if i := strings.IndexByte(path[1:], '/'); i >= 0 {
+			segment = path[:1+i]
+		}
+		path = path[len(segment):]
+		if segment != "/." && segment != "/.." {
+			clean = append(clean, segment...)
+			continue
+		}
+		if segment == "/.." {
+			clean = clean[:max(bytes.LastIndexByte(clean, '/'), 0)]
+		}
+		if path == "" {
+			clean = append(clean, '/')
+		}
+	}
+	return string(clean)
+}
+
+// cleanPath drops the fragment and the dot segments, and encodes what a request
+// line cannot carry.
 func cleanPath(rest string) string {
 	rest, _, _ = strings.Cut(rest, "#")
 	if rest == "" || rest[0] == '?' {
 		rest = "/" + rest
 	}
+	path, _, _ := strings.Cut(rest, "?")
+	rest = removeDots(path) + rest[len(path):]
 	const digits = "0123456789ABCDEF"
 	clean := make([]byte, 0, len(rest))
 	for i := range len(rest) {
@@ -135,18 +167,20 @@ func cleanPath(rest string) string {
 	return string(clean)
 }
 
-// cleanAuthority checks host and port. User info, zones, percent-encoding,
-// backslashes and anything beyond ASCII make the URL bad: parsers disagree about
-// them.
+// cleanAuthority checks host and port; an empty port is none. User info, zones,
+// percent-encoding, backslashes and anything beyond ASCII make the URL bad:
+// parsers disagree about them.
 func cleanAuthority(authority string, allowPrivate bool) (clean, fault string) {
 	host, port := authority, ""
 	if colon := strings.LastIndexByte(authority, ':'); colon > strings.LastIndexByte(authority, ']') {
-		host, port = authority[:colon], authority[colon:]
-		number, err := strconv.ParseUint(port[1:], 10, 16)
-		if err != nil || number == 0 {
-			return "", urlBad
+		host, port = authority[:colon], authority[colon+1:]
+		if port != "" {
+			number, err := strconv.ParseUint(port, 10, 16)
+			if err != nil || number == 0 {
+				return "", urlBad
+			}
+			port = ":" + strconv.FormatUint(number, 10)
 		}
-		port = ":" + strconv.FormatUint(number, 10)
 	}
 	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
 		ip, ok := parseIPv6(host[1 : len(host)-1])

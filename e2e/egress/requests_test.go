@@ -21,7 +21,7 @@ func (w *world) testRequests(t *testing.T) {
 	w.file("", "image/png", png)
 	for url, want := range map[string]string{
 		w.plain(host, "/seen/a b?q=ä&x=\"1\"#part"): "/seen/a%20b?q=%C3%A4&x=%221%22",
-		w.plain(host, "/seen/%2e%2e/x/../y//z"):     "/seen/%2e%2e/x/../y//z",
+		w.plain(host, "/seen/%2e%2e/x/../y/.//z"):   "/seen/%2e%2e/y//z",
 		w.tls(host, "/seen/plus+and;semi"):          "/seen/plus+and;semi",
 		w.tls(host, "?q"):                           "/?q",
 		w.plain(host, ""):                           "/",
