@@ -19,7 +19,7 @@ import (
 var (
 	memory     arena
 	contexts   = newContextTable(proxywasm.LogWarn)
-	images     imageMemory
+	images     = newImageMemory()
 	unfinished = ledger{bytesMax: unfinishedBytesMax}
 )
 
@@ -51,7 +51,7 @@ func (c *pluginContext) OnPluginStart(size int) types.OnPluginStartStatus {
 	}
 	p := startPlugin(bridge{plugin: c.id}, configuration)
 	if p != nil {
-		p.images, p.ledger = &images, &unfinished
+		p.images, p.ledger = images, &unfinished
 	}
 	contexts.plugins[c.id] = p
 	return types.OnPluginStartStatus(p != nil)
@@ -202,6 +202,11 @@ func (b bridge) Enter() error {
 	return sdkStatusToError(importSetEffectiveContext(b.stream))
 }
 
+// Tick is for the plugin of the stream that host calls work on, which is this one.
+func (bridge) Tick(periodMs int) error {
+	return sdkStatusToError(importSetTickPeriod(uint32(periodMs)))
+}
+
 func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done func(CallResult)) error {
 	pairs, none := appendPairs(nil, headers), appendPairs(nil, nil)
 	var call uint32
@@ -228,6 +233,9 @@ func (b bridge) Call(cluster string, headers [][2]string, timeoutMs int, done fu
 
 // callResult is the answer to the callout whose callback is running.
 func callResult(size int) CallResult {
+	if size == noAnswer {
+		return CallResult{}
+	}
 	pairs := readHeaders(calloutHeaders)
 	status, err := strconv.Atoi(lookup(pairs, ":status"))
 	if err != nil {

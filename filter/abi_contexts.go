@@ -98,11 +98,15 @@ func (t *contextTable) endStreams(p *plugin) {
 // abandonCalls tells those who wait for the callouts of a plugin that is gone
 // that no answer comes: they may hold memory that others wait for.
 func (t *contextTable) abandonCalls(plugin uint32) {
+	var lost []func(size int)
 	for id, done := range t.calls {
 		if id.plugin == plugin {
+			lost = append(lost, done)
 			delete(t.calls, id)
-			done(noAnswer)
 		}
+	}
+	for _, done := range lost {
+		done(noAnswer)
 	}
 }
 

@@ -126,6 +126,16 @@ func exportHTTPCallResponse(context, call, _, size, _ uint32) {
 	}
 }
 
+//go:wasmexport proxy_on_tick
+func exportTick(context uint32) {
+	if !contexts.hasPlugin(context) {
+		return
+	}
+	if p := contexts.plugins[context]; p != nil {
+		p.tick(bridge{plugin: context})
+	}
+}
+
 // exportLog comes before the host writes its access log, for which the usage of
 // a stream must be there.
 //

@@ -50,6 +50,9 @@ func importHTTPCall(cluster unsafe.Pointer, clusterSize uint32, headers unsafe.P
 //go:wasmimport env proxy_set_effective_context
 func importSetEffectiveContext(id uint32) uint32
 
+//go:wasmimport env proxy_set_tick_period_milliseconds
+func importSetTickPeriod(ms uint32) uint32
+
 //go:wasmimport env proxy_define_metric
 func importDefineMetric(kind uint32, name unsafe.Pointer, nameSize uint32, metric unsafe.Pointer) uint32
 

@@ -191,8 +191,12 @@ func TestContextTable(t *testing.T) {
 		t.Error("the exchange was not told that its stream has ended")
 	}
 	step("stream deleted again", c.remove(2), false, "the host deleted a context that is not there")
-	c.beginCall(1, 6, func(int) {})
+	size := 0
+	c.beginCall(1, 6, func(n int) { size = n })
 	step("plugin deleted", c.remove(1), true, "")
+	if size != noAnswer {
+		t.Error("nobody was told that the callout has gone with its plugin")
+	}
 	if len(c.calls) != 0 || len(c.plugins) != 0 || len(c.streams) != 0 {
 		t.Errorf("left behind: %v %v %v", c.calls, c.plugins, c.streams)
 	}
@@ -202,7 +206,8 @@ func TestContextTable(t *testing.T) {
 // requests had of the VM's memory must come back to those of other plugins.
 func TestPluginGoesAwayWhileItDownloads(t *testing.T) {
 	c := newContextTable(func(text string) { t.Error(text) })
-	v := newVM(t, `{"images":{"memory_bytes":31457280}}`)
+	v := newVM(t, "")
+	v.plugin.images.shared, v.plugin.images.most = 3, 3
 	other := startPlugin(newFakeHost(t), nil)
 	other.images, other.ledger = v.plugin.images, v.plugin.ledger
 	c.addPlugin(1)
@@ -211,7 +216,7 @@ func TestPluginGoesAwayWhileItDownloads(t *testing.T) {
 	ended := v.ask(withImages("http://a.test/", "http://b.test/"))
 	live := v.ask(withImages("http://c.test/", "http://d.test/"))
 	c.streams[11], c.streams[12] = ended.x, live.x
-	if len(v.calls) != 3 || v.plugin.images.reserved == 0 {
+	if len(v.calls) != 3 || v.plugin.images.underWay != 3 {
 		t.Fatalf("callouts %q", v.urls())
 	}
 	for i, call := range v.calls {
@@ -227,7 +232,7 @@ func TestPluginGoesAwayWhileItDownloads(t *testing.T) {
 	v.at = ended.h
 	c.remove(11)
 	v.at = nil
-	if v.plugin.images.reserved == 0 {
+	if v.plugin.images.underWay != 3 {
 		t.Error("given back while the host owes answers")
 	}
 	v.calls = nil

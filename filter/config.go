@@ -135,9 +135,9 @@ func (c *config) readImages(r *configReader, path, key string, v jsonValue) bool
 	case "allow_private":
 		r.truth(path, v, &c.images.allowPrivate)
 	case "memory_bytes":
-		// One image of the contract's 10 MB must fit. A VM has at most 1 GiB, of
-		// which the request bodies and the rest need their part.
-		r.number(path, v, &c.images.memoryBytes, translate.ImageBytesMax, 805_306_368)
+		// One image of the contract's 10 MB must fit. The most is what a VM, which
+		// has 1 GiB for everything, was seen to hold.
+		r.number(path, v, &c.images.memoryBytes, translate.ImageBytesMax, 268_435_456)
 	default:
 		return false
 	}

@@ -137,10 +137,10 @@ func TestConfigurationFaults(t *testing.T) {
 		{`{"models":{"a":{"sampling":0,"caching":0,"thinking":0}}}`, []string{
 			`models.a.sampling: must be true or false`, `models.a.caching: must be true or false`, `models.a.thinking: must be true or false`}},
 		{`{"images":{"memory_bytes":1e9223372036854775807},"models":{"a":{"max_output_tokens":1e-9223372036854775807}}}`, []string{
-			`images.memory_bytes: must be from 10485760 to 805306368`, `models.a.max_output_tokens: must be a whole number`}},
+			`images.memory_bytes: must be from 10485760 to 268435456`, `models.a.max_output_tokens: must be a whole number`}},
 		{"{\"a\u2028b\u0085\":1}", []string{`["a???b??"]: is not a known key`}},
 		{`{"images":{"memory_bytes":1,"allow_private":"no","x_cluster":""}}`, []string{
-			`images.memory_bytes: must be from 10485760 to 805306368`, `images.allow_private: must be true or false`, `images.x_cluster: is not a known key`}},
+			`images.memory_bytes: must be from 10485760 to 268435456`, `images.allow_private: must be true or false`, `images.x_cluster: is not a known key`}},
 	} {
 		if _, got := parseConfig([]byte(c.src)); !slices.Equal(got, c.want) {
 			t.Errorf("%s\n got %q\nwant %q", c.src, got, c.want)

@@ -28,6 +28,7 @@ type fakeHost struct {
 	resumed        int // the response; requestResumed counts the request
 	requestResumed int
 	lent           int
+	ticks          int // the period that was asked for last
 
 	vm   *fakeVM // nil for a stream that is alone
 	gone bool    // the host has deleted the stream
@@ -228,6 +229,11 @@ func (h *fakeHost) Call(cluster string, headers [][2]string, timeoutMs int, done
 		h.vm.calls = append(h.vm.calls, vmCall{call, h})
 	}
 	return nil
+}
+
+func (h *fakeHost) Tick(periodMs int) error {
+	h.ticks = periodMs
+	return h.tell("tick", strconv.Itoa(periodMs))
 }
 
 // answerCall answers a callout.

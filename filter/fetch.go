@@ -9,12 +9,18 @@ import "ezat.io/chat-completions/translate"
 // The first failure that is known refuses the request at once; of several that
 // are known at one moment, that of the first part. Waiting for downloads that
 // stand before it would make the reason depend less on their speed, and would
-// keep the client, and those who wait for memory, up to 15 s longer.
+// keep the client, and those who wait for their turn, up to 15 s longer.
 type downloads struct {
 	exchange *exchange
 	list     []download
-	started  int // of list: those before it have been started
-	arrived  int // of list: the images that are here
+	started  int   // of list: those before it have been started
+	underWay int   // of list: those that the host owes an answer
+	arrived  int   // of list: the images that are here
+	bytes    int   // of these images
+	patience int64 // until when it waits for its turns, Unix nanoseconds
+	inLane   bool  // it goes through the lane of the imageMemory
+
+	waits, holds place // there
 }
 
 // download is one image on its way, over redirects.
@@ -24,15 +30,13 @@ type download struct {
 	url       translate.ImageURL // of the hop under way
 	redirects int
 	deadline  int64 // Unix nanoseconds
-	underWay  bool  // the host owes an answer
-	reserved  int   // bytes of the imageMemory
 	image     translate.Image
 }
 
 // fetchImages begins to download. The request is held, and goes on from the
 // callback of the last download.
 func (x *exchange) fetchImages(fetches []translate.Fetch) Action {
-	all := &downloads{exchange: x, list: make([]download, len(fetches))}
+	all := &downloads{exchange: x, list: make([]download, len(fetches)), patience: x.host.Now() + imageWaitMs*1_000_000}
 	for i := range fetches {
 		all.list[i] = download{all: all, fetch: fetches[i]}
 	}
@@ -61,53 +65,66 @@ func (x *exchange) imagesArrived() {
 
 // endDownloads lets go of what a request holds or waits for, because it went up
 // or because nothing will. What is under way the host does not call off, and
-// keeps the bytes of: that is let go with its answer.
+// keeps the bytes of: that counts until its answer comes.
 func (x *exchange) endDownloads() {
 	all := x.downloads
 	if all == nil {
 		return
 	}
 	x.downloads = nil
+	x.plugin.images.release(all)
 	x.weigh()
-	x.plugin.images.dequeue(all)
-	for i := range all.list {
-		if d := &all.list[i]; !d.underWay {
-			d.release()
-		}
-	}
 	x.plugin.images.run(x)
+}
+
+// startOver gives back what is here, because there is no room for more, and
+// begins again once there is. What is under way comes for nobody.
+func (a *downloads) startOver() {
+	again := &downloads{exchange: a.exchange, list: make([]download, len(a.list)), patience: a.patience, inLane: true}
+	for i := range a.list {
+		again.list[i] = download{all: again, fetch: a.list[i].fetch}
+	}
+	images := a.exchange.plugin.images
+	images.release(a)
+	a.exchange.downloads = again
+	a.exchange.weigh()
+	images.enqueue(again)
 }
 
 // bytesMax bounds the images in the VM, as the plugin of this request has it.
 func (a *downloads) bytesMax() int { return a.exchange.plugin.config.images.memoryBytes }
 
 // held is the memory of the images that are here.
-func (a *downloads) held() (bytes int) {
-	for i := range a.list {
-		if d := &a.list[i]; !d.underWay {
-			bytes += d.reserved
-		}
+func (a *downloads) held() int { return a.bytes }
+
+// waiting tells whether some of the downloads have not begun.
+func (a *downloads) waiting() bool { return a.started < len(a.list) }
+
+// giveUp refuses a request that has waited for its turns too long. No callback of
+// its stream is running. The end of another one may just have given it its turns.
+func (a *downloads) giveUp() {
+	x := a.exchange
+	if x.downloads != a || !a.waiting() {
+		return
 	}
-	return bytes
+	if err := x.host.Enter(); err != nil {
+		x.endDownloads()
+		return
+	}
+	var action Action
+	defer x.guard(&action)
+	x.host.Count(imagesFailed, 1)
+	x.refuse(a.list[a.started].fetch.Waited(), [][2]string{{"retry-after", "1"}})
 }
 
-// startNext starts one more download in a part of memory. A bug of ours must end
-// this stream, not the one whose callback is running.
-func (a *downloads) startNext(reserved int) {
+// startNext starts one more download. A bug of ours must end this stream, not the
+// one whose callback is running.
+func (a *downloads) startNext() {
 	x := a.exchange
 	var action Action
 	defer x.guard(&action)
 	d := &a.list[a.started]
 	a.started++
-	if a.started == len(a.list) {
-		x.plugin.images.dequeue(a)
-	}
-	x.plugin.images.reserve(reserved)
-	d.reserved = reserved
-	if reserved == 0 {
-		d.fail(togetherLarger(a.bytesMax()))
-		return
-	}
 	d.deadline = x.host.Now() + imageTimeoutMs*1_000_000
 	url, reason := translate.ParseImageURL(d.fetch.URL, x.plugin.config.images.allowPrivate)
 	if reason != "" {
@@ -151,26 +168,28 @@ func (d *download) call(url translate.ImageURL) {
 		d.fail(reasonNoConnection)
 		return
 	}
-	d.underWay = true
+	d.all.underWay++
+	x.plugin.images.underWay++
 }
 
 // answered is the callout's callback.
 func (d *download) answered(result CallResult) {
-	d.underWay = false
 	x := d.all.exchange
-	if x.downloads != d.all {
-		// The request has ended without this image.
-		d.release()
-		x.plugin.images.run(x)
-		return
+	images := x.plugin.images
+	images.underWay--
+	d.all.underWay--
+	if x.downloads == d.all {
+		d.take(result)
+		images.ended(d.all)
 	}
-	var action Action
-	defer x.guard(&action)
-	d.take(result)
+	// Else the request has ended without this image, or has begun again.
+	images.run(x)
 }
 
 // take goes on with the answer to one hop.
 func (d *download) take(result CallResult) {
+	var action Action
+	defer d.all.exchange.guard(&action)
 	private := d.all.exchange.plugin.config.images.allowPrivate
 	location, reason := readAnswer(&result, &d.url)
 	switch {
@@ -199,11 +218,16 @@ func (d *download) keep(size int) {
 		x.refuse(over.fetch.Failed(togetherLarger(translate.ImagesBytesMax)), nil)
 		return
 	}
-	if size > d.reserved {
+	if d.all.bytes+size > d.all.bytesMax() {
 		d.fail(togetherLarger(d.all.bytesMax()))
 		return
 	}
-	x.plugin.images.collect()
+	images := x.plugin.images
+	if !d.all.inLane && !images.fit(d.all, size) {
+		d.all.startOver()
+		return
+	}
+	images.collect()
 	data, err := x.host.TakeBody(CalloutBody, size)
 	if err != nil {
 		x.host.Log(Error, "images: the host would not give the answer to a callout: "+err.Error())
@@ -215,8 +239,7 @@ func (d *download) keep(size int) {
 		d.fail(reasonNotImage)
 		return
 	}
-	x.plugin.images.reserve(size - d.reserved)
-	d.reserved = size
+	images.take(d.all, size)
 	x.host.Count(imagesOK, 1)
 	if !x.fits() {
 		x.refuse(noRoom(), nil)
@@ -224,9 +247,7 @@ func (d *download) keep(size int) {
 	}
 	if d.all.arrived++; d.all.arrived == len(d.all.list) {
 		x.imagesArrived()
-		return
 	}
-	x.plugin.images.run(x)
 }
 
 // over is the image with which those that are here, and d of size bytes, are
@@ -252,12 +273,4 @@ func (d *download) fail(reason string) {
 	x := d.all.exchange
 	x.host.Count(imagesFailed, 1)
 	x.refuse(d.fetch.Failed(reason), nil)
-}
-
-// release gives back what a download has of the VM's memory.
-func (d *download) release() {
-	images := d.all.exchange.plugin.images
-	images.reserve(-d.reserved)
-	images.garbage += len(d.image.Data)
-	d.reserved, d.image = 0, translate.Image{}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"ezat.io/chat-completions/translate"
 )
@@ -109,44 +110,122 @@ func (v *fakeVM) wantURLs(urls ...string) {
 	}
 }
 
-// check adds the memory up: what is under way, and what is here.
+// check adds up what is under way and what is here, and looks for somebody who
+// waits without need.
 func (v *fakeVM) check() {
 	v.t.Helper()
 	m := v.plugin.images
-	sum := 0
-	seen := map[*downloads]bool{}
+	outside, inside, waiting := 0, 0, 0
 	for _, g := range v.streams {
-		if all := g.x.downloads; all != nil {
-			seen[all] = true
-			for i := range all.list {
-				sum += all.list[i].reserved
-			}
+		all := g.x.downloads
+		if all == nil {
+			continue
+		}
+		here := 0
+		for i := range all.list {
+			here += len(all.list[i].image.Data)
+		}
+		if here != all.held() {
+			v.t.Errorf("%d bytes are here, and %d are counted", here, all.held())
+		}
+		if all.inLane {
+			inside += here
+		} else {
+			outside += here
+		}
+		if all.waiting() {
+			waiting++
+			v.checkWaiting(all)
+		}
+		if all.waits.in != v.place(all) || (all.holds.in == &m.holding) != (here > 0 && !all.inLane) {
+			v.t.Errorf("a request is in the wrong place: %+v", all)
 		}
 	}
-	if sum > m.reserved {
-		v.t.Errorf("%d bytes are reserved, the requests have %d", m.reserved, sum)
+	if bound := v.plugin.config.images.memoryBytes; outside != m.bytes || outside+inside > bound {
+		v.t.Errorf("%d bytes are here, and %d in the lane; %d are counted, the bound is %d", outside, inside, m.bytes, bound)
 	}
-	if bound := v.plugin.config.images.memoryBytes; m.reserved > bound {
-		v.t.Errorf("%d bytes are reserved, over the bound of %d", m.reserved, bound)
+	if n := m.fresh.Len() + m.more.Len() + m.lane.Len(); n < waiting || len(m.unseen) > 0 || m.running {
+		v.t.Errorf("%d wait, %d are queued, %d not seen, at work: %v", waiting, n, len(m.unseen), m.running)
 	}
-	if m.running {
-		v.t.Error("the queue is still at work")
-	}
-	for i, all := range m.waiting {
-		if !seen[all] || all.started == len(all.list) || i > 0 && all.started > 0 {
-			v.t.Errorf("number %d of %d waits without need", i, len(m.waiting))
+	underWay := 0
+	for _, call := range v.calls {
+		if lookup(call.headers, "x-image-scheme") != "" {
+			underWay++
 		}
+	}
+	if m.underWay != underWay || m.underWay > m.most {
+		v.t.Errorf("%d are under way, %d are counted of at most %d", underWay, m.underWay, m.most)
 	}
 }
 
-// wantEmpty checks that nothing is reserved, and that nobody waits.
+// place is where a request has to be.
+func (v *fakeVM) place(all *downloads) *queue {
+	m := v.plugin.images
+	switch {
+	case all.inLane:
+		return &m.lane
+	case !all.waiting():
+		return nil
+	case all.underWay > 0:
+		return &m.more
+	}
+	return &m.fresh
+}
+
+// checkWaiting fails the test when a download could begin and does not.
+func (v *fakeVM) checkWaiting(all *downloads) {
+	v.t.Helper()
+	m := v.plugin.images
+	may := m.underWay < m.shared || m.underWay < m.most && all.underWay == 0
+	if all.inLane {
+		free := all.bytesMax() - m.bytes
+		may = may && m.lane.first() == all && (all.started > 0 || free >= m.need(all))
+	}
+	if may {
+		v.t.Errorf("a request waits though %d are under way and %d bytes here: %+v", m.underWay, m.bytes, all)
+	}
+	if !all.exchange.plugin.ticking {
+		v.t.Error("a request waits and the plugin does not tick")
+	}
+}
+
+// tick is a tick of the plugin's at a time after the streams' begin.
+func (v *fakeVM) tick(after time.Duration) *fakeHost {
+	root := newFakeHost(v.t)
+	root.vm, root.now = v, root.now+after.Nanoseconds()
+	v.at = root
+	v.plugin.tick(root)
+	v.at = nil
+	v.check()
+	return root
+}
+
+// silent asks for images that never come, in as many requests, of so many each.
+func (v *fakeVM) silent(requests, each int) (all []*gateway) {
+	for n := range requests {
+		all = append(all, v.ask(withImages(urlsOf("silent"+strconv.Itoa(n), each)...)))
+	}
+	return all
+}
+
+// urlsOf are n URLs on a host.
+func urlsOf(name string, n int) (urls []string) {
+	for i := range n {
+		urls = append(urls, "http://"+name+".test/"+strconv.Itoa(i))
+	}
+	return urls
+}
+
+// wantEmpty checks that nothing is held, and that nobody waits.
 func (v *fakeVM) wantEmpty() {
 	v.t.Helper()
 	if l := v.plugin.ledger; l.bytes != 0 || len(l.heavy) != 0 {
 		v.t.Errorf("%d bytes are still in the ledger", l.bytes)
 	}
-	if m := v.plugin.images; m.reserved != 0 || len(m.waiting) != 0 || len(v.calls) != 0 {
-		v.t.Errorf("left: %d bytes, %d that wait, callouts %q", m.reserved, len(m.waiting), v.urls())
+	m := v.plugin.images
+	if m.underWay != 0 || m.bytes != 0 || m.fresh.Len()+m.more.Len()+m.lane.Len()+m.holding.Len() != 0 || len(v.calls) != 0 {
+		v.t.Errorf("left: %d bytes, %d under way, in queues %d, %d, %d, %d, callouts %q", m.bytes, m.underWay,
+			m.fresh.Len(), m.more.Len(), m.lane.Len(), m.holding.Len(), v.urls())
 	}
 }
 
@@ -197,8 +276,8 @@ func TestImagesAreDownloadedSideBySide(t *testing.T) {
 		gif := "GIF89a-"
 		v.answer("http://c.test/", 200, gif, [2]string{"content-type", "text/html"}, [2]string{"content-encoding", "identity"})
 		v.answer("http://a.test/1.png?x=y", 200, file("one", 100))
-		if g.upEnded || v.plugin.images.reserved != 10*mb+100+len(gif) {
-			t.Errorf("%d bytes are reserved", v.plugin.images.reserved)
+		if g.upEnded || v.plugin.images.bytes != 100+len(gif) || g.x.downloads.held() != 100+len(gif) {
+			t.Errorf("%d bytes are held", v.plugin.images.bytes)
 		}
 		v.answer("https://b.test:444/2", 200, file("two", 50_000))
 		want := `{"type":"text","text":"secret words"},` + sent("image/png", file("one", 100)) + `},` + sent("image/png", file("two", 50_000)) + `},` +
@@ -320,8 +399,8 @@ func TestDownloadFailures(t *testing.T) {
 		if n := g.h.counts["ezat.image_downloads.failed"]; n != 1 || g.h.counts["ezat.refusals.messages"] != 1 {
 			t.Errorf("counts %v", g.h.counts)
 		}
-		if v.plugin.images.reserved != 10*mb {
-			t.Errorf("%d bytes are reserved for the other image", v.plugin.images.reserved)
+		if v.plugin.images.underWay != 1 {
+			t.Errorf("%d downloads are under way, want the other image's", v.plugin.images.underWay)
 		}
 		v.end(g)
 		v.answer("https://first.test/", 200, file("late", 10))
@@ -556,8 +635,8 @@ func TestRequestEndsBeforeItsImages(t *testing.T) {
 				g := v.ask(withImages("http://a.test/", "http://b.test/", "http://c.test/"))
 				v.answer("http://b.test/", 200, file("b", mb))
 				v.on(g, func() { end(v, g) })
-				if v.plugin.images.reserved != 20*mb {
-					t.Errorf("%d bytes are reserved for what is under way", v.plugin.images.reserved)
+				if m := v.plugin.images; m.underWay != 2 || m.bytes != 0 {
+					t.Errorf("%d are under way, %d bytes held", m.underWay, m.bytes)
 				}
 				events := len(g.h.events)
 				v.answer("http://a.test/", 200, file("a", mb))
@@ -621,106 +700,265 @@ func TestHostThatWillNotResume(t *testing.T) {
 	v.wantEmpty()
 }
 
-// TestDownloadsWaitForMemory: the oldest first, as memory comes free, and nobody
-// passes by.
-func TestDownloadsWaitForMemory(t *testing.T) {
-	v := newVM(t, `{"images":{"memory_bytes":31457280}}`) // three at a time
-	one := v.ask(withImages("http://one.test/1", "http://one.test/2"))
-	two := v.ask(withImages("http://two.test/1", "http://two.test/2"))
-	three := v.ask(withImages("http://three.test/1"))
-	four := v.ask(withImages("http://four.test/1", "http://four.test/2"))
-	plain := v.ask(chatBody)
-	if !plain.upEnded {
-		t.Error("a request without images waits")
+// TestDownloadsInTurns: the shared downloads are used by whoever comes; past them a
+// request has one at a time, and gets its next one in turn.
+func TestDownloadsInTurns(t *testing.T) {
+	v := newVM(t, "")
+	one := v.ask(withImages(urlsOf("one", 20)...))
+	two := v.ask(withImages(urlsOf("two", 20)...))
+	v.wantURLs(append(urlsOf("one", 20), urlsOf("two", imageDownloadsShared-20)...)...)
+	three := v.ask(withImages(urlsOf("three", 3)...))
+	four := v.ask(withImages(urlsOf("four", 1)...))
+	last := func(n int) []string { return v.urls()[len(v.calls)-n:] }
+	if want := []string{"http://three.test/0", "http://four.test/0"}; !slices.Equal(last(2), want) {
+		t.Errorf("begun %q, want %q", last(2), want)
 	}
-	v.wantURLs("http://one.test/1", "http://one.test/2", "http://two.test/1")
-	// 5 MB are here: not enough comes free for one more.
-	v.answer("http://one.test/1", 200, file("1", 5*mb))
-	v.wantURLs("http://one.test/2", "http://two.test/1")
-	v.answer("http://two.test/1", 200, file("1", 5*mb))
-	v.wantURLs("http://one.test/2", "http://two.test/2")
-	// Its client leaves while it waits.
-	v.end(three)
-	v.answer("http://one.test/2", 200, file("2", 1))
-	if !one.upEnded {
-		t.Error("the first request waits")
-	}
-	v.wantURLs("http://two.test/2", "http://four.test/1")
-	// A refusal lets what is here go.
-	v.answer("http://two.test/2", 404, "")
-	two.wantError(400, "messages[0].content[2].image_url.url: could not download the image (")
-	v.wantURLs("http://four.test/1", "http://four.test/2")
-	v.answer("http://four.test/2", 200, file("2", 10*mb))
-	v.answer("http://four.test/1", 200, file("1", 10*mb))
+	v.answer("http://four.test/0", 200, file("4", 10))
 	if !four.upEnded {
-		t.Error("the last request waits")
+		t.Error("a small request waits behind larger ones")
 	}
-	for _, g := range []*gateway{one, two, four, plain} {
+	// One at a time for the third, as long as the shared ones are taken.
+	v.answer("http://three.test/0", 200, file("3", 10))
+	v.answer("http://three.test/1", 200, file("3", 10))
+	if want := []string{"http://three.test/2"}; !slices.Equal(last(1), want) || len(v.calls) != imageDownloadsShared+1 {
+		t.Errorf("begun %q, want %q", last(1), want)
+	}
+	v.answer("http://three.test/2", 200, file("3", 10))
+	// When shared ones come free those that wait get them in turns.
+	five := v.ask(withImages(urlsOf("five", 20)...))
+	for i := range 5 {
+		v.answer("http://one.test/"+strconv.Itoa(i), 200, file("1", 10))
+	}
+	want := []string{"http://five.test/0", "http://two.test/4", "http://five.test/1", "http://two.test/5", "http://five.test/2"}
+	if !slices.Equal(last(5), want) {
+		t.Errorf("begun %q, want %q", last(5), want)
+	}
+	for _, g := range []*gateway{one, two, three, four, five} {
+		v.end(g)
+	}
+	for len(v.calls) > 0 {
+		v.answerNumber(0, 0, "")
+	}
+	v.wantEmpty()
+}
+
+// TestSilentServers: a hundred requests with twenty images each that never come do
+// not keep another one from its own for a moment.
+func TestSilentServers(t *testing.T) {
+	v := newVM(t, "")
+	bad := v.silent(100, 20)
+	if n := len(v.calls); n != imageDownloadsShared+98 {
+		t.Errorf("%d downloads are under way", n)
+	}
+	for range 3 {
+		g := v.ask(withImages("http://a.test/", "http://b.test/"))
+		v.answer("http://a.test/", 200, file("a", 10))
+		v.answer("http://b.test/", 200, file("b", 10))
+		if !g.upEnded {
+			t.Fatal("another request waits")
+		}
+		v.end(g)
+	}
+	// More than there may ever be: the next one waits, but only for one to end.
+	bad = append(bad, v.silent(60, 1)...)
+	if n := len(v.calls); n != imageDownloadsMax {
+		t.Errorf("%d downloads are under way", n)
+	}
+	for _, g := range bad[99:] {
+		v.end(g)
+	}
+	g := v.ask(withImages("http://a.test/"))
+	if n := len(v.calls); n != imageDownloadsMax {
+		t.Errorf("%d downloads are under way: those that were left still count", n)
+	}
+	v.answerNumber(len(v.calls)-1, 504, "")
+	v.answer("http://a.test/", 200, file("a", 10))
+	if !g.upEnded {
+		t.Error("a request waits though a download has ended")
+	}
+	for _, g := range v.streams {
+		if !g.h.gone {
+			v.end(g)
+		}
+	}
+	for len(v.calls) > 0 {
+		v.answerNumber(0, 504, "")
+	}
+	v.wantEmpty()
+}
+
+// TestWaitsTooLong: who has waited for 15 s is told so, and may come again.
+func TestWaitsTooLong(t *testing.T) {
+	v := newVM(t, "")
+	v.silent(imageDownloadsMax-1, 1)
+	many := v.ask(withImages("http://many.test/0", "http://many.test/1"))
+	g := v.ask(withImages("http://a.test/"))
+	if n := slices.Index(many.h.events, "tick 250"); n < 0 || slices.Contains(g.h.events, "tick 250") {
+		t.Errorf("ticks are asked for by %q and %q", many.h.events, g.h.events)
+	}
+	if root := v.tick(14 * time.Second); len(root.events) > 0 || g.clientHeaders != nil {
+		t.Errorf("after 14 s: %q", root.events)
+	}
+	later := v.stream()
+	later.h.now += (10 * time.Second).Nanoseconds()
+	v.on(later, func() { later.chat(withImages("http://later.test/")) })
+	v.tick(15100 * time.Millisecond)
+	many.wantError(503, `{"error":{"message":"messages[0].content[2].image_url.url: could not download the image (too many downloads were waiting)",`+
+		`"type":"server_error","param":null,"code":"overloaded"}}`)
+	g.wantError(503, `"messages[0].content[1].image_url.url: could not download the image (too many downloads were waiting)"`)
+	for _, g := range []*gateway{many, g} {
+		if headerOf(g.clientHeaders, "retry-after") != "1" || g.h.counts["ezat.image_downloads.failed"] != 1 {
+			t.Errorf("headers %q, counts %v", g.clientHeaders, g.h.counts)
+		}
+		g.wantUpstreamUntouched()
+		g.wantUsage(`"outcome":"refused"`, `"status":503`)
+	}
+	if later.clientHeaders != nil {
+		t.Error("one who has waited for 5 s is refused")
+	}
+	// A clock that is set back by an hour makes nobody wait for an hour.
+	v.tick(-time.Hour)
+	v.tick(15100*time.Millisecond - time.Hour)
+	later.wantError(503)
+	if root := v.tick(15500*time.Millisecond - time.Hour); !slices.Equal(root.events, []string{"tick 0"}) || v.plugin.ticking {
+		t.Errorf("with nobody waiting the plugin goes on to tick: %q", root.events)
+	}
+	for len(v.calls) > 0 {
+		v.answerNumber(0, 504, "")
+	}
+	for _, g := range v.streams {
 		v.end(g)
 	}
 	v.wantEmpty()
 }
 
+// TestHostThatWillNotTick is asked once, and everything goes on.
+func TestHostThatWillNotTick(t *testing.T) {
+	v := newVM(t, "")
+	v.silent(imageDownloadsMax, 1)
+	logs := 0
+	for range 3 {
+		g := v.stream()
+		g.h.refuse = "tick"
+		v.on(g, func() { g.chat(withImages("http://a.test/")) })
+		v.end(g)
+		logs += len(g.h.logs)
+	}
+	if logs != 1 {
+		t.Errorf("%d lines in the log", logs)
+	}
+}
+
 // TestWaitingStartsAnew: the 15 s begin with the callout, not with the request.
 func TestWaitingStartsAnew(t *testing.T) {
-	v := newVM(t, `{"images":{"memory_bytes":10485760}}`)
-	one := v.ask(withImages("http://one.test/"))
-	two := v.ask(withImages("http://two.test/"))
-	two.h.now += 100_000_000_000
-	v.answer("http://one.test/", 200, file("1", 1))
-	v.wantURLs("http://two.test/")
-	if v.calls[0].timeoutMs < 14_900 {
-		t.Errorf("timeout %d", v.calls[0].timeoutMs)
+	v := newVM(t, "")
+	v.silent(imageDownloadsMax, 1)
+	g := v.ask(withImages("http://a.test/"))
+	g.h.now += 10_000_000_000
+	v.answerNumber(0, 504, "")
+	if call := v.calls[len(v.calls)-1]; call.url() != "http://a.test/" || call.timeoutMs < 14_900 {
+		t.Errorf("timeout %d for %s", call.timeoutMs, call.url())
 	}
-	v.answer("http://two.test/", 200, file("1", 1))
-	v.end(one)
-	v.end(two)
+}
+
+// TestImagesWithoutRoom: the request that holds most begins again, alone and with
+// its whole need reserved; others go on beside it.
+func TestImagesWithoutRoom(t *testing.T) {
+	v := newVM(t, `{"images":{"memory_bytes":62914560}}`) // 60 MB: a request's 32 MB and 28 MB
+	large := v.ask(withImages(urlsOf("large", 4)...))
+	other := v.ask(withImages(urlsOf("other", 4)...))
+	for i := range 3 {
+		v.answer("http://large.test/"+strconv.Itoa(i), 200, file("l", 9*mb+i))
+		v.answer("http://other.test/"+strconv.Itoa(i), 200, file("o", 9*mb))
+	}
+	small := v.ask(withImages("http://small.test/"))
+	v.wantURLs("http://large.test/3", "http://other.test/3", "http://small.test/")
+	v.answer("http://small.test/", 200, file("s", 7*mb))
+	if !small.upEnded {
+		t.Error("a small request has no room")
+	}
+	if all := large.x.downloads; !all.inLane || all.waiting() || other.x.downloads.inLane || v.plugin.images.bytes != 27*mb {
+		t.Errorf("%d bytes are held, the largest has begun %d", v.plugin.images.bytes, all.started)
+	}
+	v.answer("http://large.test/3", 200, file("late", 10)) // for nobody
+	if large.x.downloads.held() != 0 {
+		t.Error("an answer to what was asked before counts")
+	}
+	v.answer("http://other.test/3", 200, file("o", mb))
+	if !other.upEnded {
+		t.Error("the other request waits")
+	}
+	for i := range 4 {
+		v.answer("http://large.test/"+strconv.Itoa(i), 200, file("l", 8*mb))
+	}
+	if !large.upEnded || large.h.counts["ezat.image_downloads.failed"] != 0 {
+		t.Error("the largest request is not served")
+	}
+	for _, g := range v.streams {
+		v.end(g)
+	}
 	v.wantEmpty()
 }
 
-// TestLeftDownloadsHoldMemory: the host keeps what is under way for a client
-// that has left, so it still counts.
-func TestLeftDownloadsHoldMemory(t *testing.T) {
-	v := newVM(t, `{"images":{"memory_bytes":20971520}}`)
-	one := v.ask(withImages("http://one.test/1", "http://one.test/2"))
-	two := v.ask(withImages("http://two.test/"))
-	v.end(one)
-	v.wantURLs("http://one.test/1", "http://one.test/2")
-	v.answer("http://one.test/2", 200, file("2", 1))
-	v.wantURLs("http://one.test/1", "http://two.test/")
-	v.answer("http://two.test/", 200, file("1", 1))
-	v.answer("http://one.test/1", 200, file("1", 1))
-	if !two.upEnded {
-		t.Error("the second request waits")
+// TestLaneKeepsItsOrder: those that begin again go one by one, and a client that
+// leaves is passed by. What only they hold up is not held up for long.
+func TestLaneKeepsItsOrder(t *testing.T) {
+	v := newVM(t, `{"images":{"memory_bytes":12582912}}`) // 12 MB: less than a request may need
+	var all []*gateway
+	for _, name := range []string{"one", "two", "three", "four"} {
+		all = append(all, v.ask(withImages(urlsOf(name, 2)...)))
 	}
-	v.end(two)
+	for _, name := range []string{"one", "two", "three", "four"} {
+		v.answer("http://"+name+".test/0", 200, file(name, 5*mb))
+	}
+	// The third and the fourth had no room.
+	fifth := v.ask(withImages("http://five.test/0"))
+	v.wantURLs("http://one.test/1", "http://two.test/1", "http://three.test/1", "http://four.test/1")
+	v.answer("http://three.test/1", 200, file("late", 1))
+	v.answer("http://four.test/1", 200, file("late", 1))
+	v.answer("http://one.test/1", 200, file("1", 3*mb)) // no room either, and it is the largest
+	v.wantURLs("http://two.test/1")
+	v.end(all[3])
+	v.answer("http://two.test/1", 200, file("2", mb))
+	if all[1].clientHeaders != nil || all[1].upEnded {
+		t.Error("the lane's reserve was given away")
+	}
+	// What they asked for before has all been answered, and each gets all of the memory.
+	for _, next := range []struct {
+		name string
+		g    *gateway
+	}{{"three", all[2]}, {"five", fifth}, {"one", all[0]}, {"two", all[1]}} {
+		urls := urlsOf(next.name, len(next.g.x.downloads.list))
+		v.wantURLs(urls...)
+		for i, url := range urls {
+			v.answer(url, 200, file(next.name, 8*mb-i*4*mb))
+		}
+		if !next.g.upEnded {
+			t.Errorf("%s is not served", next.name)
+		}
+	}
+	for _, g := range v.streams {
+		if !g.h.gone {
+			v.end(g)
+		}
+	}
 	v.wantEmpty()
 }
 
-// TestRequestLargerThanMemory: with a bound below what one request may need,
-// images come one after the other as long as they fit.
+// TestRequestLargerThanMemory: what can never be here together is refused at once.
 func TestRequestLargerThanMemory(t *testing.T) {
 	configuration := `{"images":{"memory_bytes":12582912}}`
 	v := newVM(t, configuration)
 	g := v.ask(withImages("http://a.test/1", "http://a.test/2", "http://a.test/3"))
-	other := v.ask(withImages("http://b.test/1"))
-	v.wantURLs("http://a.test/1")
 	v.answer("http://a.test/1", 200, file("1", 8*mb))
 	v.answer("http://a.test/2", 200, file("1", 3*mb))
 	v.answer("http://a.test/3", 200, file("1", mb))
 	if !g.upEnded {
 		t.Error("a request that fits is not sent")
 	}
-	v.answer("http://b.test/1", 200, file("1", mb))
-	if !other.upEnded {
-		t.Error("the one behind is not sent")
-	}
 	v.end(g)
-	v.end(other)
 	v.wantEmpty()
-
-	// The third is too large, or there is nothing left for it.
-	for _, sizes := range [][]int{{8 * mb, 3 * mb, mb + 1}, {8 * mb, 4 * mb}} {
+	for _, sizes := range [][]int{{8 * mb, 3 * mb, mb + 1}, {8 * mb, 4 * mb, 1}} {
 		v := newVM(t, configuration)
 		g := v.ask(withImages("http://a.test/1", "http://a.test/2", "http://a.test/3"))
 		for i, size := range sizes {
@@ -732,27 +970,33 @@ func TestRequestLargerThanMemory(t *testing.T) {
 	}
 }
 
-// TestPluginsShareMemory: the bound is one of the VM, and each plugin has its own
-// number for it.
+// TestPluginsShareMemory: what is under way and what is held are the VM's, and each
+// plugin has its own number for the latter, and its own ticks.
 func TestPluginsShareMemory(t *testing.T) {
-	v := newVM(t, `{"images":{"memory_bytes":31457280}}`)
-	one := v.ask(withImages("http://one.test/1", "http://one.test/2", "http://one.test/3"))
+	v := newVM(t, `{"images":{"memory_bytes":52428800}}`)
+	one := v.ask(withImages(urlsOf("one", 3)...))
 	first := v.plugin
-	v.plugin = startPlugin(newFakeHost(t), []byte(`{"images":{"memory_bytes":10485760,"http_cluster":"second"}}`))
-	v.plugin.images = first.images
+	second := startPlugin(newFakeHost(t), []byte(`{"images":{"memory_bytes":10485760,"http_cluster":"second"}}`))
+	second.images = first.images
+	v.answer("http://one.test/1", 200, file("1", 5*mb))
+	v.answer("http://one.test/2", 200, file("2", mb))
+	v.plugin = second
 	two := v.stream()
 	v.at = two.h
 	two.chat(withImages("http://two.test/"))
 	v.plugin = first
-	v.answer("http://one.test/1", 200, file("1", 5*mb))
-	v.answer("http://one.test/2", 200, file("2", 1))
-	v.wantURLs("http://one.test/3")
-	v.answer("http://one.test/3", 200, file("3", 1))
-	v.wantURLs("http://two.test/")
-	if cluster := v.calls[0].cluster; cluster != "second" {
+	if cluster := v.calls[1].cluster; cluster != "second" {
 		t.Errorf("cluster %s", cluster)
 	}
-	v.answer("http://two.test/", 200, file("1", 1))
+	// 6 MB are here, so 7 MB have no room in the second plugin's 10 MB.
+	v.answer("http://two.test/", 200, file("2", 7*mb))
+	if all := two.x.downloads; !all.inLane || !second.ticking || first.ticking {
+		t.Errorf("the second plugin's request does not wait: %+v", all)
+	}
+	v.wantURLs("http://one.test/0")
+	v.answer("http://one.test/0", 200, file("3", 1))
+	v.wantURLs("http://two.test/")
+	v.answer("http://two.test/", 200, file("1", 7*mb))
 	if !one.upEnded || !two.upEnded {
 		t.Error("a request waits")
 	}
@@ -761,11 +1005,55 @@ func TestPluginsShareMemory(t *testing.T) {
 	v.wantEmpty()
 }
 
+// TestRequestBeginsAgainInTheOthersCallback: its plugin is made to tick although
+// another stream's callback is running.
+func TestRequestBeginsAgainInTheOthersCallback(t *testing.T) {
+	v := newVM(t, `{"images":{"memory_bytes":36700160}}`) // 35 MB
+	large := v.ask(withImages(urlsOf("large", 3)...))
+	v.answer("http://large.test/0", 200, file("l", 10*mb))
+	v.answer("http://large.test/1", 200, file("l", 10*mb))
+	others := []*gateway{}
+	for i := range 3 {
+		others = append(others, v.ask(withImages(urlsOf("other"+strconv.Itoa(i), 2)...)))
+	}
+	for i := range 2 {
+		v.answer("http://other"+strconv.Itoa(i)+".test/0", 200, file("o", 6*mb))
+	}
+	if !v.plugin.images.holding.first().inLane && v.plugin.ticking {
+		t.Fatal("somebody waits too early")
+	}
+	v.answer("http://other2.test/0", 200, file("o", 6*mb))
+	if !large.x.downloads.inLane || !v.plugin.ticking || !slices.Contains(large.h.events, "tick 250") {
+		t.Errorf("the largest goes on: %q", large.h.events)
+	}
+	v.tick(20 * time.Second)
+	large.wantError(503, "messages[0].content[1].image_url.url: could not download the image (too many downloads were waiting)")
+	for _, g := range others {
+		if g.clientHeaders != nil {
+			t.Error("another one is refused")
+		}
+	}
+	for len(v.calls) > 0 {
+		v.answerNumber(0, 200, file("x", 1))
+	}
+	for _, g := range v.streams {
+		v.end(g)
+	}
+	v.wantEmpty()
+}
+
+// full is a VM in which nothing more may begin, and the stream whose download ends
+// next.
+func full(t *testing.T) (*fakeVM, *gateway) {
+	v := newVM(t, "")
+	v.plugin.images.shared, v.plugin.images.most = 1, 1
+	return v, v.ask(withImages("http://one.test/"))
+}
+
 // TestWaitingRequestIsRefused: a callout that fails at once when its turn comes,
 // during the callback of another stream, ends its own stream only.
 func TestWaitingRequestIsRefused(t *testing.T) {
-	v := newVM(t, `{"images":{"memory_bytes":10485760}}`)
-	one := v.ask(withImages("http://one.test/"))
+	v, one := full(t)
 	two := v.ask(withImages("http://two.test/"))
 	three := v.ask(withImages("http://three.test/"))
 	two.h.refuse = "call"
@@ -784,13 +1072,15 @@ func TestWaitingRequestIsRefused(t *testing.T) {
 
 // TestStreamThatVanishes: a host that deletes a stream without a word.
 func TestStreamThatVanishes(t *testing.T) {
-	v := newVM(t, `{"images":{"memory_bytes":10485760}}`)
-	one := v.ask(withImages("http://one.test/"))
+	v, one := full(t)
 	two := v.ask(withImages("http://two.test/"))
 	three := v.ask(withImages("http://three.test/"))
+	four := v.ask(withImages("http://four.test/"))
 	two.h.gone = true
 	v.answer("http://one.test/", 200, file("1", 1))
 	v.wantURLs("http://three.test/")
+	four.h.gone = true
+	v.tick(20 * time.Second)
 	v.answer("http://three.test/", 200, file("1", 1))
 	v.end(one)
 	v.end(three)
@@ -798,17 +1088,14 @@ func TestStreamThatVanishes(t *testing.T) {
 }
 
 // TestBugWhileDownloading: a panic ends the stream that it belongs to, and gives
-// its memory back.
+// back what it has.
 func TestBugWhileDownloading(t *testing.T) {
-	v := newVM(t, `{"images":{"memory_bytes":20971520}}`)
+	v := newVM(t, "")
+	v.plugin.images.shared, v.plugin.images.most = 2, 2
 	one := v.ask(withImages("http://one.test/1", "http://one.test/2"))
 	two := v.ask(withImages("http://two.test/"))
 	three := v.ask(withImages("http://three.test/"))
-	bug := func(g *gateway) *gateway {
-		g.x.host = &takeBug{g.h}
-		return g
-	}
-	bug(one)
+	one.x.host = &takeBug{one.h}
 	two.x.host = &callBug{two.h}
 	v.answer("http://one.test/2", 200, file("1", 1))
 	one.wantError(500)
@@ -871,8 +1158,8 @@ func FuzzDownloads(f *testing.F) {
 }
 
 func TestDownloadsInAnyOrder(t *testing.T) {
-	for seed := range uint64(500) {
-		script := make([]byte, 60)
+	for seed := range uint64(1000) {
+		script := make([]byte, 120)
 		state := seed*0x9E3779B97F4A7C15 + 1
 		for i := range script {
 			state ^= state << 13
@@ -888,14 +1175,17 @@ func TestDownloadsInAnyOrder(t *testing.T) {
 }
 
 func playDownloads(t *testing.T, script []byte) {
-	configurations := []string{`{"images":{"memory_bytes":10485760}}`, `{"images":{"memory_bytes":36700160},"hold_headers":false}`,
-		`{"images":{"memory_bytes":25165824}}`, ``}
 	if len(script) == 0 {
 		return
 	}
-	v := newVM(t, configurations[int(script[0])%len(configurations)])
+	v := newVM(t, []string{"", `{"hold_headers":false}`}[script[0]&1])
+	// Small numbers, so that all of them are met: memory for less than one request,
+	// for one, for some.
+	m := v.plugin.images
+	m.shared, m.most, m.requestBytes = 1+int(script[0]>>1&3), 4+int(script[0]>>6), 20_000
+	v.plugin.config.images.memoryBytes = []int{12_000, 20_000, 30_000, 60_000, 12_000, 25_000, 32_000, 40_000}[script[0]>>3&7]
 	if script[0] >= 0x80 {
-		v.plugin.ledger.bytesMax = 12 * mb // less than two large images
+		v.plugin.ledger.bytesMax = 30_000 // some fail though their images have room
 	}
 	for _, step := range script[1:] {
 		how := int(step >> 4)
@@ -921,12 +1211,18 @@ func playDownloads(t *testing.T, script []byte) {
 			if g := v.some(how); g != nil {
 				g.h.now += int64(how) * 2_000_000_000
 			}
+			if how > 7 {
+				v.tick(time.Duration(how) * 2 * time.Second)
+			}
 		default:
 			answerSome(v, int(step&7), how)
 		}
 	}
 	for len(v.calls) > 0 {
 		answerSome(v, 0, 0)
+	}
+	if root := v.tick(0); v.plugin.ticking || root.ticks != 0 {
+		t.Error("the plugin ticks though nobody waits")
 	}
 	for _, g := range v.streams {
 		if !g.h.gone {
@@ -937,6 +1233,9 @@ func playDownloads(t *testing.T, script []byte) {
 		}
 		if bytes.Contains(g.upBody, []byte(".test/")) {
 			t.Errorf("untranslated bytes went up: %.200s", g.upBody)
+		}
+		if n := g.h.counts["ezat.image_downloads.failed"]; n > 1 {
+			t.Errorf("%d failures in one request", n)
 		}
 		if g.upEnded && g.h.refuse == "" && !strings.Contains(string(g.upBody), `"data":"iVBOR`) {
 			t.Errorf("a request went up without its images: %.200s", g.upBody)
@@ -960,13 +1259,13 @@ func (v *fakeVM) some(how int) *gateway {
 }
 
 func askForSome(v *fakeVM, how int) {
-	urls := []string{"http://a.test/", "https://b.test/", "http://a.test/", "http://c.test/", "https://d.test/"}
-	v.ask(withImages(urls[how%4 : how%4+1+how/4%2]...))
+	urls := []string{"http://a.test/", "https://b.test/", "http://a.test/", "http://c.test/", "https://d.test/", "http://e.test/", "http://f.test/"}
+	v.ask(withImages(urls[how%4 : how%4+1+how/4]...))
 }
 
 var (
 	smallFile = file("small", 1000)
-	largeFile = file("large", 9*mb)
+	largeFile = file("large", 9000)
 )
 
 func answerSome(v *fakeVM, kind, how int) {
@@ -978,9 +1277,7 @@ func answerSome(v *fakeVM, kind, how int) {
 	case 0, 1, 2:
 		v.answerNumber(i, 200, smallFile)
 	case 3:
-		if how < 2 {
-			v.answerNumber(i, 200, largeFile)
-		}
+		v.answerNumber(i, 200, largeFile)
 	case 4, 5:
 		v.answerNumber(i, 302, "", [2]string{"location", "/" + strconv.Itoa(how)})
 	case 6:

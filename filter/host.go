@@ -107,6 +107,10 @@ type Host interface {
 	// no longer there.
 	Enter() error
 
+	// Tick has the host call the tick of the stream's plugin every so many
+	// milliseconds, outside all streams; 0 ends it.
+	Tick(periodMs int) error
+
 	// Count adds one or more to a counter.
 	Count(counter *Metric, n int64)
 	// Observe adds a value to a histogram.

@@ -36,6 +36,17 @@ const (
 	imageTimeoutMs    = 15_000
 	imageRedirectsMax = 3
 
+	// imageDownloadsShared is how many downloads may be under way in a VM before a
+	// request that has one of its own waits with the next, and imageDownloadsMax
+	// how many in all. Envoy holds up to 10 MB for each.
+	imageDownloadsShared = 24
+	imageDownloadsMax    = 160
+
+	// imageWaitMs bounds the time from a whole request to the beginning of its last
+	// download. Whether it is over is looked at each imageTickMs.
+	imageWaitMs = 15_000
+	imageTickMs = 250
+
 	// imageGarbageBytesMax is how much of old images may wait for the garbage
 	// collector: as much as one request may download.
 	imageGarbageBytesMax = translate.ImagesBytesMax

@@ -20,6 +20,7 @@ type plugin struct {
 	parser  translate.Parser
 	scratch []byte
 	line    []byte // where a usage line is written
+	ticking bool   // the host calls tick
 
 	usageRefused bool // the host has refused a usage line, and the log says so
 
@@ -44,7 +45,7 @@ func startPlugin(host Host, configuration []byte) *plugin {
 	return &plugin{
 		config: c,
 		models: translate.NewModels(c.modelPrefix, c.models),
-		images: &imageMemory{},
+		images: newImageMemory(),
 		ledger: &ledger{bytesMax: unfinishedBytesMax},
 
 		refusals: map[string]*Metric{},
@@ -63,6 +64,30 @@ func startPlugin(host Host, configuration []byte) *plugin {
 // streams of the VM.
 func (p *plugin) newExchange(host Host, id uint32) *exchange {
 	return &exchange{plugin: p, host: host, id: id}
+}
+
+// beginTicks has the host call tick, because a request waits for its downloads. A
+// host that will not is asked once.
+func (p *plugin) beginTicks(host Host) {
+	p.ticking = true
+	if err := host.Tick(imageTickMs); err != nil {
+		host.Log(Warn, "images: the host will not tick, so the time that a request waits for its downloads has no bound: "+err.Error())
+	}
+}
+
+// tick ends the requests that have waited too long, and itself once none waits.
+func (p *plugin) tick(host Host) {
+	late, waiting := p.images.late(p, host.Now())
+	for _, all := range late {
+		all.giveUp()
+	}
+	if waiting > 0 {
+		return
+	}
+	p.ticking = false
+	if err := host.Tick(0); err != nil {
+		host.Log(Warn, "images: the host would not stop to tick: "+err.Error())
+	}
 }
 
 // takeScratch lends the output buffer, empty. A callback that runs inside

@@ -137,8 +137,8 @@ func play(t testing.TB, h *fakeHost, p *plugin, script []byte) {
 	for _, call := range h.calls {
 		h.answerCall(call, 200, smallFile)
 	}
-	if n := p.images.reserved; n != 0 || len(p.images.waiting) > 0 {
-		t.Errorf("%d bytes of images are still reserved", n)
+	if m := p.images; m.bytes != 0 || m.underWay != 0 || m.fresh.Len()+m.more.Len()+m.lane.Len() > 0 {
+		t.Errorf("%d bytes of images are still held, %d downloads under way", m.bytes, m.underWay)
 	}
 	for _, line := range h.logs {
 		if strings.HasPrefix(line, "critical") || strings.Contains(line, "key-1") || strings.Contains(line, "secret words") {

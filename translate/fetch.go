@@ -47,6 +47,14 @@ func (f *Fetch) Failed(reason string) *Error {
 	return fault.refused()
 }
 
+// Waited is the answer to a request whose image could not be asked for in time,
+// because so many others were: the client may try again (contract, "Errors", 503).
+func (f *Fetch) Waited() *Error {
+	e, refused := rowOf(503).error(""), f.Failed("too many downloads were waiting")
+	e.Message, e.Field = refused.Message, refused.Field
+	return e
+}
+
 func downloadFailed(reason string) string { return "could not download the image (" + reason + ")" }
 
 // ImageType tells which of the four image types a file is by its first bytes, ""

@@ -48,6 +48,7 @@ var wantImports = []string{
 	"env.proxy_set_buffer_bytes",
 	"env.proxy_set_effective_context",
 	"env.proxy_set_property",
+	"env.proxy_set_tick_period_milliseconds",
 	"wasi_snapshot_preview1.args_get",
 	"wasi_snapshot_preview1.args_sizes_get",
 	"wasi_snapshot_preview1.clock_time_get",
@@ -96,6 +97,7 @@ var wantExports = []string{
 	"proxy_on_response_body",
 	"proxy_on_response_headers",
 	"proxy_on_response_trailers",
+	"proxy_on_tick",
 	"proxy_on_vm_start",
 }
 
