@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -172,14 +171,4 @@ func addRecord(b *dnsmessage.Builder, q dnsmessage.Question, text string, ttl ui
 		return b.AAAAResource(header, dnsmessage.AAAAResource{AAAA: ip.As16()})
 	}
 	return nil
-}
-
-// waitQuestions waits until a name was asked for so often.
-func (s *nameServer) waitQuestions(t *testing.T, name string, n int) {
-	t.Helper()
-	for end := time.Now().Add(patience); s.questions(name) < n; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s was asked for %d times, want %d", name, s.questions(name), n)
-		}
-	}
 }
