@@ -213,13 +213,12 @@ func (d *download) take(result CallResult) {
 // keep takes a file of size bytes in, if it is an image and fits.
 func (d *download) keep(size int) {
 	x := d.all.exchange
-	if over := d.all.over(d, size); over != nil {
-		x.host.Count(imagesFailed, 1)
-		x.refuse(over.fetch.Failed(togetherLarger(translate.ImagesBytesMax)), nil)
+	if over := d.all.over(d, size, translate.ImagesBytesMax, true); over != nil {
+		over.fail(togetherLarger(translate.ImagesBytesMax))
 		return
 	}
-	if d.all.bytes+size > d.all.bytesMax() {
-		d.fail(togetherLarger(d.all.bytesMax()))
+	if over := d.all.over(d, size, d.all.bytesMax(), false); over != nil {
+		over.fail(togetherLarger(d.all.bytesMax()))
 		return
 	}
 	images := x.plugin.images
@@ -251,9 +250,9 @@ func (d *download) keep(size int) {
 }
 
 // over is the image with which those that are here, and d of size bytes, are
-// larger than a request's downloads may be, in the order of their parts; nil
-// when they are not. A URL counts as often as it is used (decision 26).
-func (a *downloads) over(d *download, size int) *download {
+// larger than bytesMax, in the order of their parts; nil when they are not. What a
+// request may download counts a URL as often as it is used (decision 26).
+func (a *downloads) over(d *download, size, bytesMax int, used bool) *download {
 	sum := 0
 	for i := range a.list {
 		other := &a.list[i]
@@ -261,7 +260,10 @@ func (a *downloads) over(d *download, size int) *download {
 		if other == d {
 			n = size
 		}
-		if sum += n * other.fetch.Uses; sum > translate.ImagesBytesMax {
+		if used {
+			n *= other.fetch.Uses
+		}
+		if sum += n; sum > bytesMax {
 			return other
 		}
 	}
