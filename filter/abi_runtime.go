@@ -15,7 +15,13 @@ import "unsafe"
 //go:linkname runtimeWrite runtime.overrideWrite
 var runtimeWrite func(fd uintptr, p unsafe.Pointer, n int32) int32
 
+// setMaxStack bounds a goroutine's stack, in bytes.
+//
+//go:linkname setMaxStack runtime/debug.setMaxStack
+func setMaxStack(bytes int) int
+
 func init() {
+	setMaxStack(stackBytesMax)
 	fatalBody = envelope(fatalReply)
 	runtimeWrite = writeRuntimeText
 }

@@ -63,6 +63,12 @@ const (
 	// feedBytesMax is how much of a stream is translated at once.
 	feedBytesMax = 262_144
 
+	// stackBytesMax bounds Go's stack, so that a recursion without end is a fault that
+	// Go sees, and answers for (abi_runtime.go): hosts end it by themselves when their
+	// own stack is full, which V8's is after 984 KB. The whole corpus, and bodies of
+	// 32 MB, do with a quarter of this.
+	stackBytesMax = 131_072
+
 	// fatalTextBytesMax bounds what is logged of the end of a VM, and
 	// fatalHeadersBytesMax has room for the headers of the reply to its streams.
 	fatalTextBytesMax    = 256

@@ -170,6 +170,7 @@ func testDeathIsAnswered(t *testing.T, e *envoy.Envoy, up upstream) {
 		{"index", "panic: runtime error: index out of range [5] with length 0"},
 		{"text " + secret, "panic: its text is not shown"},
 		{"memory", "fatal error: out of memory"},
+		{"stack", "fatal error: stack overflow"},
 	} {
 		seen := len(up.Requests())
 		all := []waiter{
@@ -306,8 +307,8 @@ func testDeathsLeaveNothing(t *testing.T, e *envoy.Envoy) {
 	}
 }
 
-// testSilentDeath: what Go does not see, such as the end of the host's own stack,
-// leaves nobody to answer. What has not gone up yet ends by the time that the
+// testSilentDeath: what Go does not see, such as a fault of the host's, leaves nobody
+// to answer. What has not gone up yet ends by the time that the
 // first route has for it, and the VM with it.
 func testSilentDeath(t *testing.T, module string) {
 	e, _ := mortal(t, module, envoy.Options{Edits: []envoy.Edit{envoy.Set("1s", envoy.At(firstRoute, "idle_timeout")...)}})
@@ -315,7 +316,7 @@ func testSilentDeath(t *testing.T, module string) {
 	vms := stat(t, e, liveVMs)
 	w := wait(t, e, "an upload", hello, 20)
 	until(t, "the upload is not there", func() bool { return stat(t, e, "http.openai.downstream_rq_active") == 1 })
-	kill(t, e, "stack")
+	kill(t, e, "silent")
 	begin := time.Now()
 	text := <-w.text
 	t.Logf("the upload is answered after %v", time.Since(begin))
