@@ -20,7 +20,7 @@ type downloads struct {
 	patience int64 // until when it waits for its turns, Unix nanoseconds
 	inLane   bool  // it goes through the lane of the imageMemory
 
-	waits, holds place // there
+	waits, holds place // in the imageMemory
 }
 
 // download is one image on its way, over redirects.

@@ -233,8 +233,9 @@ func (m *imageMemory) take(all *downloads, size int) {
 // watch has the plugins tick whose requests wait.
 func (m *imageMemory) watch(at **exchange) {
 	for _, all := range m.unseen {
-		if p := all.exchange.plugin; !p.ticking && all.waiting() && enter(at, all) {
-			p.beginTicks(all.exchange.host)
+		x := all.exchange
+		if !x.plugin.ticking && x.downloads == all && all.waiting() && enter(at, all) {
+			x.plugin.beginTicks(x.host)
 		}
 	}
 	m.unseen = nil
