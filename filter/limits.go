@@ -40,7 +40,7 @@ const (
 	// request that has one of its own waits with the next, and imageDownloadsMax
 	// how many in all. Envoy holds up to 10 MB for each.
 	imageDownloadsShared = 24
-	imageDownloadsMax    = 160
+	imageDownloadsMax    = 128
 
 	// imageWaitMs bounds the time from a whole request to the beginning of its last
 	// download. Whether it is over is looked at each imageTickMs.

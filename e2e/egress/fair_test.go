@@ -16,7 +16,7 @@ import (
 // and all of them, past the former one for each request.
 const (
 	downloadsShared = 24
-	downloadsMax    = 160
+	downloadsMax    = 128
 )
 
 // crowd is requests whose images never come.
