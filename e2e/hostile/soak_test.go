@@ -130,7 +130,7 @@ func (w *world) works() []*work {
 	asks := func(body func(mark string, random *rand.Rand) string, stream bool) func(context.Context, *http.Client, *rand.Rand) error {
 		return func(ctx context.Context, c *http.Client, random *rand.Rand) error {
 			mark := w.mark()
-			r, err := w.post(ctx, c, body(mark, random))
+			r, err := w.patient(ctx, c, body(mark, random))
 			w.up.size(mark)
 			if err != nil {
 				return err
@@ -185,7 +185,7 @@ func (w *world) works() []*work {
 // tooLong is a body that the model's window has no room for: an error of the upstream.
 func (w *world) tooLong(padding func(*rand.Rand) string) func(context.Context, *http.Client, *rand.Rand) error {
 	return func(ctx context.Context, c *http.Client, random *rand.Rand) error {
-		r, err := w.post(ctx, c, strings.Replace(question("hello", false), `"messages":[`, `"messages":[`+padding(random)+`,`, 1))
+		r, err := w.patient(ctx, c, strings.Replace(question("hello", false), `"messages":[`, `"messages":[`+padding(random)+`,`, 1))
 		if err == nil && (r.Status != http.StatusBadRequest || !strings.Contains(r.Body, "prompt is too long")) {
 			err = fmt.Errorf("%d %.300q", r.Status, r.Body)
 		}
@@ -234,7 +234,7 @@ func (w *world) hostileBody(ctx context.Context, c *http.Client, random *rand.Ra
 		all := worstBodies()
 		b = all[random.IntN(len(all))]
 	}
-	r, err := w.post(ctx, c, b.body())
+	r, err := w.patient(ctx, c, b.body())
 	switch {
 	case err != nil:
 	case b.status != 0 && r.Status != b.status:
@@ -280,7 +280,7 @@ func (w *world) faults() *work {
 		transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
 		c := &http.Client{Transport: transport, Timeout: patience}
 		s := scripts[i]
-		r, err := w.post(ctx, c, question(fmt.Sprintf("play:script %d;", i), s.stream))
+		r, err := w.patient(ctx, c, question(fmt.Sprintf("play:script %d;", i), s.stream))
 		if err == nil {
 			err = r.wantEnding(s.want, s.stream)
 		} else if s.want == breaks && isReset(err) {

@@ -100,7 +100,7 @@ func (w *world) testUpstreams(t *testing.T) {
 
 func (w *world) hear(t *testing.T, s script, play string) {
 	c := newClient(t, false)
-	r, err := w.post(t.Context(), c, question("play:"+play+";", s.stream))
+	r, err := w.patient(t.Context(), c, question("play:"+play+";", s.stream))
 	if err == nil {
 		err = r.wantEnding(s.want, s.stream)
 	} else if s.want == breaks && isReset(err) {
