@@ -27,7 +27,7 @@ fi
 found=()
 while read -r package target; do
 	echo "$target ($package), $fuzztime"
-	if go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$package" >"$log" 2>&1 </dev/null; then
+	if go test -tags fuzzing -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$package" >"$log" 2>&1 </dev/null; then
 		grep '^fuzz: elapsed' "$log" | tail -1 || true
 		continue
 	fi

@@ -1,3 +1,6 @@
+// Built on the second opinions, and left out with them: see opinions_test.go.
+//go:build !fuzzing
+
 package translate_test
 
 import (

@@ -1,3 +1,7 @@
+// Fuzzing compiles all that a test imports with its counters, which takes minutes for the
+// clients: build/fuzz.sh leaves this file out, nothing else does.
+//go:build !fuzzing
+
 package translate_test
 
 import (
